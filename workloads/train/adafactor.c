@@ -1,4 +1,4 @@
-/* torch.optim.Adafactor, the loop over single tensors that it takes by default. */
+/* torch.optim.Adafactor: its loop over single tensors, the default. */
 #include "optimizer.h"
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@ enum { ROW_VAR, COL_VAR, VARIANCE };
 /* Defaults of torch.optim.Adafactor: eps (the first is None: the type's epsilon), beta2_decay, d. */
 static const double EPSILON1 = 0x1p-23, EPSILON2 = 1e-3, BETA2_DECAY = -0.8, CLIP = 1;
 
-/* Zeros in the shape of `like`, except that dimension `flat` is 1; -1 is the last dimension. */
+/* Returns zeros in the shape of `like`, except that dimension `flat` is 1; -1 is the last dimension. */
 static struct tensor *state(struct engine *e, const struct tensor *like, int flat)
 {
     int64_t shape[PLIM_MAX_DIMS];
@@ -42,7 +42,7 @@ static double rms(struct engine *e, struct tensor *x)
     return value;
 }
 
-/* What the loop's variables hold from one parameter to the next, as in Python. */
+/* Variables of the loop, which keep their tensors from one parameter to the next, as in Python. */
 struct locals {
     struct tensor *row_mean, *col_mean, *grad_squared, *estimate, *update;
 };
@@ -100,7 +100,7 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
         else
             whole(e, o, i, weight, &l);
         op_binary_scalar_(e, PLIM_BINARY_MAX, l.estimate, EPSILON1 * EPSILON1);
-        tensor_set(e, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
+        tensor_set(e, &l.update, l.estimate); /* rsqrt_ works in place: two variables refer to one tensor */
         op_unary_(e, PLIM_UNARY_RSQRT, l.update);
         op_binary_(e, PLIM_BINARY_MUL, l.update, o->grads[i]);
         double denominator = fmax(1, rms(e, l.update) / CLIP);

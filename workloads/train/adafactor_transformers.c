@@ -1,5 +1,5 @@
-/* transformers.optimization.Adafactor as Trainer makes it (optim="adafactor": scale_parameter and relative_step off):
- * one loop over the parameters of both groups. torch.optim's is in adafactor.c. */
+/* transformers.optimization.Adafactor as Trainer configures it (optim="adafactor": scale_parameter and relative_step
+ * off): one loop over the parameters of both groups. torch.optim's Adafactor is in adafactor.c. */
 #include "optimizer.h"
 #include <math.h>
 
@@ -8,12 +8,12 @@ enum { ROW, COLUMN, WHOLE, RMS }; /* states */
 /* eps[0], clip_threshold, decay_rate */
 static const double EPSILON = 1e-30, CLIP = 1, DECAY_RATE = -0.8;
 
-/* What the loop's variables hold from one parameter to the next, as in Python. */
+/* Variables of the loop, which keep their tensors from one parameter to the next, as in Python. */
 struct locals {
     struct tensor *grad, *parameter, *update;
 };
 
-/* torch.zeros(shape).to(grad): made on the host; `gone` is the dimension that the shape lacks */
+/* torch.zeros(shape).to(grad), allocated on the host first; `gone` is the dimension of grad that the shape lacks. */
 static struct tensor *sums_like(struct engine *e, const struct tensor *grad, int gone)
 {
     int64_t shape[PLIM_MAX_DIMS];

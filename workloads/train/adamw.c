@@ -4,7 +4,7 @@
 
 enum { EXP_AVG, EXP_AVG_SQ, STEP };
 
-/* The place among those of the step of the parameter `x`, which is mostly `next`; o->count: it has no gradient */
+/* Returns the index of parameter `x` among those of the step, usually `next`; o->count if it has no gradient. */
 static size_t place_of(const struct optimizer *o, const struct tensor *x, size_t next)
 {
     if (next < o->count && o->params[next] == x) return next;
@@ -13,7 +13,7 @@ static size_t place_of(const struct optimizer *o, const struct tensor *x, size_t
     return i;
 }
 
-/* In the order of parameters, whatever their types */
+/* Allocates the states in the order of the parameters, whatever their types. */
 static void make_states(struct engine *e, struct optimizer *o, bool fused)
 {
     size_t next = 0;
@@ -22,7 +22,7 @@ static void make_states(struct engine *e, struct optimizer *o, bool fused)
         size_t i = place_of(o, x, next);
         if (i == o->count) continue;
         next = i + 1;
-        if (fused) { /* the step counter lives on the device */
+        if (fused) { /* the step counter is on the device */
             enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
             o->state[STEP][i] = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
             engine_set_class(e, before);
@@ -37,8 +37,9 @@ static void drop_roots(struct engine *e, struct tensor **root, size_t n)
     for (size_t i = n; i-- > 0;) tensor_drop(e, root[i]);
 }
 
-/* _multi_tensor_adam of parameters of one type, from `start` to `end`: one list of temporaries, the square roots, which
- * Python holds until those of the next type are there; before: how many of those are held */
+/* _multi_tensor_adam of the parameters of one type, indices `start` to `end`. Allocates one list of temporaries, the
+ * square roots, which a Python variable holds until those of the next type exist; `before` is the number of roots held
+ * from the previous type. */
 static void step_group(struct engine *e, struct optimizer *o, size_t start, size_t end, size_t before)
 {
     size_t n = end - start;

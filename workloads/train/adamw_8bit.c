@@ -1,12 +1,13 @@
-/* bitsandbytes.optim: AdamW8bit keeps states in 8 bits, quantised in blocks of 256 with an fp32
- * maximum each, and those of small tensors in fp32; PagedAdamW32bit and PagedAdamW8bit take memory
- * for large states from cudaMallocManaged (Optimizer8bit.get_state_buffer in optim/optimizer.py). */
+/* bitsandbytes.optim: AdamW8bit keeps states in 8 bits, quantised in blocks of 256 with an fp32 maximum each, and those
+ * of small tensors in fp32; PagedAdamW32bit and PagedAdamW8bit allocate large states with cudaMallocManaged
+ * (Optimizer8bit.get_state_buffer in optim/optimizer.py). */
 #include "optimizer.h"
 
 enum { STATE1, STATE2, ABSMAX1, ABSMAX2 };
 enum { BLOCK_ELEMENTS = 256, MIN_8BIT_ELEMENTS = 4096, MIN_PAGED_ELEMENTS = 100000 };
 
-/* A state outside of the allocator's memory. Only a simulated device needs no real memory for it. */
+/* Returns a state in managed memory, outside of the allocator. A simulated device needs no real memory for it; others
+ * are not supported. */
 static struct tensor *managed_state(struct engine *e, struct optimizer *o, struct tensor *x,
                                     enum plim_dtype dtype)
 {
@@ -39,7 +40,7 @@ static void make_state(struct engine *e, struct optimizer *o, size_t i)
 {
     struct tensor *x = o->params[i];
     bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS || o->kind->in_fp32 || is_embedding(o, x);
-    if (!small && !o->shared[0]) { /* the two code books, once */
+    if (!small && !o->shared[0]) { /* the two code books, only once */
         o->shared[0] = op_dynamic_map(e, true);
         o->shared[1] = op_dynamic_map(e, false);
     }

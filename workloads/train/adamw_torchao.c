@@ -1,11 +1,11 @@
-/* torchao.optim (0.18): AdamW8bit and AdamW4bit. A state of at least 4096 elements that are whole blocks is stored in 8
- * or 4 bits with an fp32 scale for each block, and its own table of the 256 or 16 values of the codes; any
- * other state is like its parameter (_AdamBase._new_buffer in adam.py, zeros() in subclass_8bit.py and _4bit.py).
+/* torchao.optim (0.18): AdamW8bit and AdamW4bit. A state of at least 4096 elements that consists of whole blocks is
+ * stored in 8 or 4 bits with an fp32 scale per block, and its own table of the 256 or 16 values of the codes; any other
+ * state is like its parameter (_AdamBase._new_buffer in adam.py, zeros() in subclass_8bit.py and _4bit.py).
  *
- * torch.compile makes kernels of single_param_adam(). Their allocations are those of call() in the code that
- * TorchInductor (2.11) writes: the same for all sizes and types except for parts_of_block(). They are those of a launch
- * that finds its kernels in TorchInductor's cache: a launch that compiles them allocates, while it times them, as much
- * more as the size of the GPU's L2 cache. */
+ * torch.compile generates kernels for single_param_adam(). Their allocations are those of call() in TorchInductor's
+ * (2.11) generated code: the same for all sizes and types except for parts_of_block(). They are those of a launch that
+ * finds its kernels in TorchInductor's cache: a launch that compiles them additionally allocates, while it times them,
+ * as much as the size of the GPU's L2 cache. */
 #include "optimizer.h"
 
 enum {
@@ -13,10 +13,11 @@ enum {
     SCALES,
     BOOK,
     MOMENT_STATES
-}; /* of the first moment, then of the second; CODES alone: a plain state */
+}; /* of the first moment, then of the second; only CODES if the state is not quantised */
 enum { MIN_QUANTIZED_ELEMENTS = 4096, TRAINER_BLOCK = 256 };
 
-/* transformers' Trainer uses blocks of 256 in both (_get_torchao_optimizer), torchao's default is 128 in 4 bits. */
+/* Returns the elements per block. transformers' Trainer uses 256 in both kinds (_get_torchao_optimizer); torchao's
+ * default is 128 in 4 bits. */
 static int64_t block_of(const struct optimizer *o)
 {
     return o->by_trainer || o->kind->bits == 8 ? TRAINER_BLOCK : TRAINER_BLOCK / 2;
@@ -27,8 +28,8 @@ static struct tensor **state_of(const struct optimizer *o, int moment, int which
     return &o->state[moment * MOMENT_STATES + which][i];
 }
 
-/* get_qmap_signed() and get_qmap_unsigned(): the second moment has no sign, and in 4 bits steps of a sixteenth. This is
- * done on the host: a simulated device takes no time for it. */
+/* get_qmap_signed() and get_qmap_unsigned(): the second moment is unsigned, and in 4 bits a multiple of a sixteenth.
+ * Computed on the host; a simulated device takes no time for it. */
 static void write_book(struct engine *e, struct tensor *book, bool is_signed)
 {
     enum { MOST = 256, NIBBLES = 16, POWERS_4BIT = 3, POWERS_8BIT = 7 };
@@ -64,19 +65,19 @@ static void make_states(struct engine *e, struct optimizer *o, size_t i)
     for (int moment = 0; moment < 2; moment++) make_moment(e, o, moment, i);
     engine_set_class(e, before);
     if (o->has_compiled) return;
-    /* the first tensor of the GPU that torch.compile looks at (init_gpu_context() in fake_tensor.py) */
+    /* the first GPU tensor that torch.compile creates (init_gpu_context() in fake_tensor.py) */
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
     o->has_compiled = true;
 }
 
-/* One parameter's step: its states, and the intermediate results of its kernels, for each of both moments */
+/* One parameter's step: its states, and the intermediate results of its kernels, for both moments. */
 struct call {
     const struct plim_adam *adam;
     int64_t block;
     struct tensor *x, *grad, *codes[2], *scales[2], *books[2];
-    struct tensor *new_scales[2]; /* fp32, one a block */
-    struct tensor *scaled[2];     /* fp32, as many as x has: the moments over their scales */
-    struct tensor *index[2]; /* int64, as many: in 4 bits, the codes before two become a byte */
+    struct tensor *new_scales[2]; /* fp32, one per block */
+    struct tensor *scaled[2];     /* fp32, one per element of x: the moments divided by their scales */
+    struct tensor *index[2]; /* int64, likewise: in 4 bits, the codes before two are packed into a byte */
 };
 
 static void make_both(struct engine *e, struct tensor *both[2], enum plim_dtype dtype,
@@ -99,7 +100,7 @@ static void launch(struct engine *e, const struct call *c, enum plim_foreach whi
     op_launch(e, op, outs, ins, arrays);
 }
 
-/* scale.copy_(), which rounds nothing */
+/* scale.copy_(), of the same type. */
 static void keep_scales(struct engine *e, struct call *c, int k)
 {
     op_copy_(e, c->scales[k], c->new_scales[k]);
@@ -120,9 +121,9 @@ static void step_8bit(struct engine *e, struct call *c, int64_t blocks)
     for (int k = 0; k < 2; k++) keep_scales(e, c, k);
 }
 
-/* The number of parts in which the maximum of a block is computed where there are few blocks for the GPU's
- * multiprocessors (Reduction.num_splits() in ir.py, reduction_split_factor() in choices.py): as two codes of 4 bits
- * are one byte, it counts as a reduction over elements that are not contiguous. */
+/* Returns the number of parts into which the reduction to the maximum of a block is split if there are few blocks for
+ * the GPU's multiprocessors (Reduction.num_splits() in ir.py, reduction_split_factor() in choices.py). As two codes of
+ * 4 bits are packed into one byte, it counts as a reduction over non-contiguous elements. */
 static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blocks)
 {
     enum { BLOCKS_OF_MULTIPROCESSOR = 2 * 32, ELEMENTS_OF_PART = 4 * 32 };
@@ -130,7 +131,7 @@ static int64_t parts_of_block(const struct engine *e, int64_t block, int64_t blo
     return (block + ELEMENTS_OF_PART - 1) / ELEMENTS_OF_PART;
 }
 
-/* The maximum of a block's parts */
+/* Computes the maximum of each block from those of its parts. */
 static void fold_parts(struct engine *e, struct tensor *y, const struct tensor *in_parts)
 {
     if (e->halted) return;

@@ -1,5 +1,5 @@
-/* Kernels that pack tensors into a buffer and unpack them: each is modelled as a copy of as many elements, for
- * its time only. For devices that compute nothing. */
+/* Kernels that pack tensors into a buffer or unpack them. Each is modelled as a copy of the same number of elements,
+ * only for the time it takes; for devices that compute nothing. */
 #ifndef PLIM_TRAIN_BUFFER_H
 #define PLIM_TRAIN_BUFFER_H
 

@@ -6,7 +6,7 @@ static const int64_t broadcast_bytes = INT64_C(250) << 20;
 static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64_C(25) << 20;
 static const int64_t no_limit = INT64_MAX;
 
-/* Trainer._build_accelerator_args(), for which a model with adapters is no PreTrainedModel. SFTTrainer sets it if
+/* Trainer._build_accelerator_args(), for which a model with adapters is not a PreTrainedModel. SFTTrainer enables it if
  * the model has a vision tower, unless it uses reentrant checkpointing. */
 static bool asks_for_unused(const struct plim_train_setting *s, bool has_tower)
 {
@@ -20,16 +20,16 @@ static bool finds_unused(const struct ddp *d)
     return asks_for_unused(d->model->setting, plim_vision_is_there(&d->model->config->vision));
 }
 
-/* A parameter's place in the list of those that train. */
+/* Returns a parameter's index in the list of trainable parameters. */
 static size_t place_of(const struct tensor *parameter)
 {
     return (size_t)parameter->place;
 }
 
-/* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it has reached its
- * limit, which is `first` for the first of a type. Buckets are numbered by their first tensor.
- * Fills `buckets` (room for as many as tensors) and returns how many there are; sets each parameter's
- * place in `d`, if that is given. */
+/* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it reaches its limit, which is `first`
+ * bytes for the first bucket of a type and `later` for others. Buckets are numbered by their first tensor. Fills
+ * `buckets` (room for one per tensor) and returns their number; sets each parameter's bucket and offset in `d` if it is
+ * not NULL. */
 static size_t assign(size_t count, struct tensor *const *tensors, int64_t first, int64_t later,
                      struct ddp_bucket *buckets, struct ddp *d)
 {
@@ -61,14 +61,14 @@ static size_t assign(size_t count, struct tensor *const *tensors, int64_t first,
 
 /* --- broadcasts ------------------------------------------------------------------------------- */
 
-/* flatten_dense_tensors(): a single tensor is a view of itself */
+/* flatten_dense_tensors(): NULL for a single tensor, which is a view of itself. */
 static struct tensor *flatten(struct engine *e, const struct ddp_bucket *b)
 {
     if (b->parameters < 2) return NULL;
     return tensor_keep(tensor_empty(e, b->dtype, SHAPE(b->elements)));
 }
 
-/* broadcast_coalesced(): values are those of rank 0 already */
+/* broadcast_coalesced(); this rank already has the values of rank 0. */
 static void broadcast(struct engine *e, size_t count, struct tensor *const *tensors)
 {
     enum { IN_FLIGHT = 2 };
@@ -86,7 +86,7 @@ static void broadcast(struct engine *e, size_t count, struct tensor *const *tens
     free(buckets);
 }
 
-/* _assign_modules_buffers(): named_buffers() lists a tensor with two names once. Returns how many there are. */
+/* _assign_modules_buffers(): named_buffers() lists a tensor with two names once. Returns their number. */
 static size_t assign_buffers(struct engine *e, struct ddp *d)
 {
     struct tensor *now[DECODER_BUFFERS];
@@ -103,7 +103,7 @@ static size_t assign_buffers(struct engine *e, struct ddp *d)
     return count;
 }
 
-/* verify_params_across_processes(): their number from every rank, then their shapes and strides */
+/* verify_params_across_processes(): gathers the number of parameters from every rank, then their shapes and strides. */
 static void verify(struct engine *e, const struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;
@@ -123,13 +123,13 @@ static void verify(struct engine *e, const struct ddp *d)
 
 /* --- buckets ---------------------------------------------------------------------------------- */
 
-/* broadcasts `count` numbers from rank 0 */
+/* Broadcasts `count` integers from rank 0. */
 static struct tensor *numbers(struct engine *e, size_t count)
 {
     return tensor_keep(tensor_empty(e, PLIM_I32, SHAPE((int64_t)count)));
 }
 
-/* The place of a parameter's gradient in its bucket; named */
+/* Returns the view of a parameter's gradient in its bucket, named. */
 static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
                                       const struct tensor *parameter)
 {
@@ -138,7 +138,7 @@ static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
                                     parameter->a.shape, parameter->a.stride, d->offset[i]));
 }
 
-/* mark_variable_ready_dense(): a gradient that is already a view of its place in the bucket stays there. */
+/* mark_variable_ready_dense(): copies a gradient into its bucket unless it is already a view of it. */
 static void give_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
     if (e->halted || !parameter->grad) return;
@@ -150,8 +150,8 @@ static void give_to_bucket(struct engine *e, const struct ddp *d, const struct t
     tensor_drop(e, place);
 }
 
-/* Replaces the buckets by those for `parameters`, in their order; gradients that are views of the old
- * ones become views of them. `told`: rank 0 tells the others which parameter goes where. */
+/* Replaces the buckets by those for `parameters`, in this order; gradients that are views of the old ones become views
+ * of them. `told`: rank 0 broadcasts the order of the parameters to the other ranks. */
 static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
                          int64_t first, int64_t later, bool told)
 {
@@ -173,7 +173,7 @@ static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *
     d->bucket_count = n;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t k = 0; k < n; k++) {
-        size_t i = told ? k : n - 1 - k; /* the constructor's are reversed */
+        size_t i = told ? k : n - 1 - k; /* the constructor's buckets are in reverse order */
         buckets[i].gradients =
             tensor_keep(tensor_empty(e, buckets[i].dtype, SHAPE(buckets[i].elements)));
         for (size_t j = 0; j < count && d->options->as_view; j++)
@@ -213,12 +213,12 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     struct ddp_bucket *b = &d->buckets[d->bucket_of[place_of(variable)]];
     if (++b->ready < b->parameters) return;
     if (!d->sent++) d->began = link_now(d->link);
-    /* Asking a device that computes for the time makes it wait: only at the two ends. */
+    /* Querying the time of a device that computes synchronises with it, so only for the first and the last bucket. */
     bool asks = e->device->info.simulated || d->sent == d->bucket_count;
     send_bucket(d, b, asks ? link_now(d->link) : d->began);
 }
 
-/* delay_all_reduce(): after the first backward of a static graph */
+/* delay_all_reduce(): reduces all gradients after the first backward of a static graph. */
 static void reduce_late(struct engine *e, struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;
@@ -236,20 +236,20 @@ static bool copies_outputs(const struct engine *e, const struct ddp *d)
     return d->options->is_static ? d->delays : finds_unused(d);
 }
 
-/* _DDPSink: each output is copied */
+/* _DDPSink: copies each output. */
 void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **loss, struct tensor **logits,
                       struct tensor **encoded)
 {
     bool grad_enabled = e->grad_enabled;
     if (!copies_outputs(e, d)) return;
-    struct tensor **trained = *loss ? loss : logits; /* of which the gradients come */
+    struct tensor **trained = *loss ? loss : logits; /* the output that backward starts from */
     struct tensor *copy = autograd_mark(e, *trained, NULL);
     tensor_keep(copy);
     e->grad_enabled = false;
     struct tensor *memory = tensor_keep(op_clone(e, *trained));
     struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
     struct tensor *states = *encoded ? tensor_keep(op_clone(e, *encoded)) : NULL;
-    struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, which needs no gradient: its copy goes at once */
+    struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, without a gradient: its copy is freed at once */
     if (deltas) tensor_drop(e, tensor_keep(op_clone(e, deltas)));
     e->grad_enabled = grad_enabled;
     if (!e->halted) tensor_set_data(e, copy, memory);
@@ -266,7 +266,7 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
     if (!copies_outputs(e, d)) return;
     struct tensor *marked = tensor_keep(autograd_mark(e, out->log_probs, NULL)), *aux = NULL, *aux_memory = NULL;
     if (out->aux_loss) aux = tensor_keep(autograd_mark(e, out->aux_loss, NULL));
-    if (!e->halted) node_save(e, marked->grad_fn, 0, out->count); /* the loss's node stays until then */
+    if (!e->halted) node_save(e, marked->grad_fn, 0, out->count); /* keeps the loss's node until then */
     e->grad_enabled = false;
     struct tensor *loss = tensor_keep(op_clone(e, out->loss)), *memory = tensor_keep(op_clone(e, out->log_probs));
     struct tensor *entropy = tensor_keep(op_clone(e, out->entropy));
@@ -275,14 +275,14 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
     struct tensor *mask = tensor_keep(op_clone(e, out->label_mask));
     if (aux) aux_memory = tensor_keep(op_clone(e, out->aux_loss));
     e->grad_enabled = grad_enabled;
-    tensor_drop_all(e, logits, is_top1, mask); /* they need no gradient: the output has the model's own */
+    tensor_drop_all(e, logits, is_top1, mask); /* they need no gradient: the output keeps the model's own */
     if (!e->halted) tensor_set_data(e, marked, memory);
     if (!e->halted && aux) tensor_set_data(e, aux, aux_memory);
     tensor_drop_all(e, out->loss, out->log_probs, out->entropy, out->aux_loss, out->count);
     *out = (struct fused_output){loss, marked, entropy, out->mean_logits, out->is_top1, out->label_mask, aux, NULL};
 }
 
-/* initialize_local_used_map(): a second one replaces the first */
+/* initialize_local_used_map(): replaces an existing one. */
 static void count_used(struct engine *e, struct ddp *d)
 {
     struct tensor *used = numbers(e, d->model->parameters.count);
@@ -297,7 +297,7 @@ static void make_first_buckets(struct engine *e, struct ddp *d)
     if (limited) make_limited_buckets(e, d, parameters, false);
     else make_buckets(e, d, parameters, no_limit, no_limit, false);
     if (finds_unused(d)) count_used(e, d);
-    if (d->options->is_static) count_used(e, d); /* with both: once more */
+    if (d->options->is_static) count_used(e, d); /* with both options: allocated twice */
     d->delays = d->options->is_static;
 }
 
@@ -381,7 +381,7 @@ static bool is_ready(const struct ddp *d, const struct tensor *parameter)
     return i < d->ready_count;
 }
 
-/* With static_graph parameters without a gradient become ready after all others. */
+/* With static_graph, parameters without a gradient are marked ready after all others. */
 static void ready_the_unused(struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;

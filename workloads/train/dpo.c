@@ -78,14 +78,14 @@ void dpo_ratios_drop(struct engine *e, struct dpo_ratios *r)
     tensor_drop_all(e, r->delta, r->losses);
 }
 
-/* --- what is measured ------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static struct tensor *sum(struct engine *e, struct tensor *x)
 {
     return measures_fold(e, x, PLIM_BINARY_ADD);
 }
 
-/* Reads the sum of a number over all ranks, taken: accelerator.gather_for_metrics(x).sum().item() */
+/* Reads the sum of a number, taken, over all ranks: accelerator.gather_for_metrics(x).sum().item(). */
 static void read_sum(struct engine *e, struct tensor *x, int64_t world)
 {
     struct tensor *all = measures_sum_of_ranks(e, x, world);
@@ -131,7 +131,7 @@ static struct pair logits_of(struct engine *e, struct tensor *logits, struct ten
 void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world)
 {
     struct pair logits = pair_of(e, each);
-    /* the last answer is rejected, and may have a token less */
+    /* the last answer is a rejected one, and may have one token less */
     struct pair chosen = logits_of(e, logits.chosen, masks.chosen, (labels + 1) / 2);
     struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
     read_sum(e, chosen.chosen, world);
@@ -141,11 +141,11 @@ void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks
     pair_drop(e, logits);
 }
 
-/* Python's variables that live until the function returns */
+/* Python variables that live until the function returns. */
 enum { ACCURACY = 3 };
 
-/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Tensors that live on go into
- * `kept`, named; *total is replaced. */
+/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Tensors that stay alive are
+ * stored in `kept`, named; *total is replaced. */
 static void measure_accuracy(struct engine *e, const struct fused_output *out, struct tensor *mask,
                              int64_t world, struct tensor **total, struct tensor *kept[ACCURACY])
 {
@@ -169,8 +169,8 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     pair_drop(e, likeliest);
 }
 
-/* Rewards, beta times the ratios, and how many pairs have the larger reward for the chosen answer. Tensors that live on
- * go into `kept`, named. */
+/* Rewards, beta times the ratios, and how many pairs have the larger reward for the chosen answer. Tensors that stay
+ * alive are stored in `kept`, named. */
 void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
                          struct tensor *kept[DPO_REWARDS])
 {
@@ -192,7 +192,7 @@ void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t w
     measures_read_gathered_mean(e, r->log_probs.rejected, world);
 }
 
-/* The metrics after the loss, in their order. Their variables live until the function returns. */
+/* Computes the metrics after the loss, in PyTorch's order. Their variables live until the function returns. */
 static void measure(struct engine *e, const struct dpo_compared *c, const struct dpo_ratios *r,
                     const struct batch *batch, int64_t labels, int64_t world, bool trains)
 {

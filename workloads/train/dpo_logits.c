@@ -3,15 +3,16 @@
 #include "measures.h"
 #include <stdlib.h>
 
-/* --- of a row --------------------------------------------------------------------------------- */
+/* --- log-probabilities of a row --------------------------------------------------------------- */
 
 /* The parts of a batch for the logits of all tokens but the last: the next tokens and which of them count, (2 B, n);
- * named */
+ * named. */
 struct shifted {
     struct tensor *labels, *mask;
 };
 
-/* The sum of the log-probabilities of each row's answer, *each (2 B, n) those of tokens; named. logits (2 B, n, V) */
+/* Returns the sum of the log-probabilities of each row's answer, and stores those of the tokens (2 B, n) in *each; both
+ * named. logits (2 B, n, V). */
 static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, const struct shifted *s,
                                    struct tensor **each)
 {
@@ -33,14 +34,14 @@ static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, cons
 static struct tensor *per_token(struct engine *e, struct tensor *x, struct tensor *mask)
 {
     struct tensor *tokens = tensor_keep(op_reduce(e, mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
-    struct tensor *count = tensor_keep(op_to(e, tokens, PLIM_F32)); /* there is one at least */
+    struct tensor *count = tensor_keep(op_to(e, tokens, PLIM_F32)); /* at least one */
     tensor_drop(e, tokens);
     struct tensor *mean = tensor_keep(op_div(e, x, count));
     tensor_drop(e, count);
     return mean;
 }
 
-/* Python's variables of the ipo loss, named */
+/* Python variables of the ipo loss, named. */
 struct ipo {
     struct tensor *chosen, *rejected, *delta;
 };
@@ -57,9 +58,9 @@ static struct ipo ipo_losses(struct engine *e, struct dpo_ratios *r, struct tens
     return p;
 }
 
-/* --- what is measured ------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
-/* Writes x (n) to the elements of y from `first` on. */
+/* Writes x (n) to the elements of y that start at `first`. */
 static void put_chunk(struct engine *e, struct tensor *y, int64_t first, struct tensor *x)
 {
     struct tensor *part = tensor_keep(tensor_alias(e, y, 1, x->a.shape, x->a.stride, first));
@@ -67,7 +68,7 @@ static void put_chunk(struct engine *e, struct tensor *y, int64_t first, struct 
     tensor_drop(e, part);
 }
 
-/* entropy_from_logits() (trainer/utils.py): of each token (2 B, n), named */
+/* entropy_from_logits() (trainer/utils.py) of each token (2 B, n), named. */
 static struct tensor *entropy_of(struct engine *e, struct tensor *logits)
 {
     enum { CHUNK = 128 };
@@ -97,8 +98,8 @@ static struct tensor *entropy_of(struct engine *e, struct tensor *logits)
 
 enum { ACCURACY = 5, KEPT = ACCURACY + DPO_REWARDS };
 
-/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Python's variables go into
- * `kept`, named; *total is replaced */
+/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Python variables are stored in
+ * `kept`, named; *total is replaced. */
 static void measure_accuracy(struct engine *e, struct tensor *logits, const struct shifted *s, int64_t world,
                              struct tensor **total, struct tensor *kept[ACCURACY])
 {

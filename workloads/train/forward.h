@@ -1,17 +1,17 @@
-/* What is around each forward of a training run: autocast, FSDP2's and DeepSpeed's hooks, and accelerate's casts. */
+/* What surrounds each forward of a training run: autocast, the hooks of FSDP2 and DeepSpeed, and accelerate's casts. */
 #ifndef PLIM_TRAIN_FORWARD_H
 #define PLIM_TRAIN_FORWARD_H
 
 #include "training_run.h"
 
-/* Does the model's forward run under autocast? FSDP2's own policy casts instead. */
+/* True if the model's forward runs under autocast. False with FSDP2, whose mixed-precision policy casts instead. */
 bool forward_is_mixed(const struct training_run *r);
-/* Enters or leaves autocast; does nothing where there is none. */
+/* Enters or leaves autocast; does nothing if the run does not use it. */
 void forward_autocast(struct training_run *r, bool enters);
-/* Ends FSDP2's forward of a model that returned one tensor, which is replaced. */
+/* Ends FSDP2's forward of a model that returned a single tensor; may replace *output. */
 void forward_leave_fsdp(struct training_run *r, struct tensor **output);
-/* A forward of the model m that also gives its logits, cast to fp32 by accelerate's convert_outputs_to_fp32(), named.
- * Returns the loss, named, or NULL where the model makes none. `reduces`: the backward that follows is to reduce the
+/* Runs a forward of the model m that also returns its logits, cast to fp32 by accelerate's convert_outputs_to_fp32(),
+ * named. Returns the loss, named, or NULL if the model computes none. `reduces`: the following backward reduces the
  * gradients. */
 struct tensor *forward_logits(struct training_run *r, struct decoder *m, const struct batch *batch, bool reduces,
                               struct tensor **logits);

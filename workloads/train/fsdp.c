@@ -2,7 +2,7 @@
 #include "fsdp_internal.h"
 #include "devices/needs/needs.h"
 
-/* Streams besides the default one: for copies into all-gathers, and for reduce-scatters. */
+/* Streams other than the default one: for copies into all-gather buffers, and for reduce-scatters. */
 enum { COPY_IN = 1, REDUCE_SCATTER };
 
 static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
@@ -10,15 +10,15 @@ static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter 
     return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->output));
 }
 
-/* The table of addresses and sizes that a kernel over lists of tensors reads. */
+/* Allocates and frees the table of addresses and sizes that a kernel over lists of tensors reads. */
 static void kernel_table(struct engine *e, int64_t bytes)
 {
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes)));
 }
 
-/* --- whole parameters ------------------------------------------------------------------------- */
+/* --- unsharded parameters --------------------------------------------------------------------- */
 
-/* The shards of a unit in the type in which they are gathered; NULL where all have it already. */
+/* Returns a unit's shards in the type in which they are gathered; NULL if all have that type already. */
 static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
 {
     int64_t elements = 0;
@@ -35,7 +35,7 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
     return flat;
 }
 
-/* unshard(): starts the all-gather, whose stream waits for nothing that is later than `ready` */
+/* unshard(): starts the all-gather on `stream`, at `ready` or when the previous transfer ends. */
 static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double ready)
 {
     if (u->gathered || u->is_whole || e->halted || !u->count) return;
@@ -54,14 +54,14 @@ static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double 
     u->arrival = link_send(u->fsdp->link, ready, (double)bytes, 1);
 }
 
-/* The all-gather of a unit's forward and backward */
+/* The all-gather of a unit's forward and backward. */
 static void gather(struct engine *e, struct fsdp_unit *u, double ready)
 {
     gather_on(e, u, COPY_IN, ready);
 }
 
-/* wait_for_unshard(): copies each parameter out of the gathered buffer. In forward the buffer is kept until the
- * next one has been copied out, too; from PyTorch 2.15 on until the next copy begins. */
+/* wait_for_unshard(): copies each parameter out of the all-gather buffer. In forward the buffer is kept until the next
+ * one has been copied out, too; from PyTorch 2.15 on until the next copy begins. */
 static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
 {
     struct fsdp *f = u->fsdp;
@@ -99,14 +99,14 @@ static void reshard(struct engine *e, struct fsdp_unit *u)
 
 /* --- gradients -------------------------------------------------------------------------------- */
 
-/* Are gradients kept in a wider type than backward gives them? */
+/* True if gradients are kept in a wider type than that in which backward computes them. */
 static bool keeps_wider(const struct fsdp *f)
 {
     return f->is_mixed && plim_dtype_size(f->reduce_dtype) > plim_dtype_size(f->param_dtype);
 }
 
-/* _set_unsharded_grad_dtypes(), PyTorch 2.15: a gradient that later micro-steps will be added to gets its
- * wider type by autograd; others stay as they are, and may be added to one that has it. */
+/* _set_unsharded_grad_dtypes(), PyTorch 2.15: autograd casts a gradient to the wider type if later micro-steps are
+ * added to it; others keep their type, and may be added to a wider one. */
 static void set_grad_dtypes(struct engine *e, struct fsdp_unit *u)
 {
     struct fsdp *f = u->fsdp;
@@ -140,8 +140,8 @@ static void keep(struct engine *e, struct fsdp_parameter *p, enum plim_dtype dty
     tensor_drop(e, grad);
 }
 
-/* The gradient of the shard, which is in `reduced` from element `offset` on: becomes a view of it, or is added to
- * that of an earlier micro-step. */
+/* Makes the gradient of the shard a view of `reduced`, where it starts at element `offset`, or adds it to the gradient
+ * of an earlier micro-step. */
 static void give_to_shard(struct engine *e, struct tensor *reduced, struct tensor *shard,
                           int64_t offset)
 {
@@ -155,7 +155,7 @@ static void give_to_shard(struct engine *e, struct tensor *reduced, struct tenso
     tensor_drop(e, view);
 }
 
-/* Takes the unit's gradients over. */
+/* Moves the unit's gradients to `r`. */
 static void collect(struct fsdp_unit *u, struct fsdp_reduction *r)
 {
     r->count = 0;
@@ -171,8 +171,8 @@ static void collect(struct fsdp_unit *u, struct fsdp_reduction *r)
     }
 }
 
-/* _pad_chunk(): there is no kernel that packs from fp16 into fp32; gradients that the world size does not divide
- * are padded one by one, and all are freed together */
+/* _pad_chunk(): there is no kernel that packs fp16 into fp32; gradients that the world size does not divide are padded
+ * one by one, and all are freed together. */
 static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r)
 {
     struct tensor **padded = f->scratch;
@@ -186,8 +186,8 @@ static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r
     for (size_t i = 0; i < r->count; i++) tensor_drop(e, padded[i]);
 }
 
-/* foreach_reduce_scatter_copy_in(): consumes all gradients; before PyTorch 2.15 all but the last, which a
- * Python variable holds to the end of the function */
+/* foreach_reduce_scatter_copy_in(): consumes all gradients; before PyTorch 2.15 all but the last, which a Python
+ * variable holds until the end of the function. */
 static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_reduction *r,
                               enum plim_dtype dtype)
 {
@@ -244,9 +244,9 @@ void fsdp_unit_after_backward(struct engine *e, void *context)
         keep(e, &u->parameters[i], f->reduce_dtype);
 }
 
-/* --- the hooks of modules --------------------------------------------------------------------- */
+/* --- hooks of blocks and of the root ---------------------------------------------------------- */
 
-/* pre_backward(): the unit becomes whole, the one that ran before it is gathered */
+/* pre_backward(): unshards the unit and prefetches the one that ran before it. */
 void fsdp_unit_before_backward(struct engine *e, void *context)
 {
     struct fsdp_unit *u = context;
@@ -259,20 +259,20 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     if (next) gather(e, next, u->fsdp->copied_out_at);
 }
 
-/* The buffer of the last all-gather is freed where a root's forward ends. */
+/* Frees the buffer of the last all-gather, at the end of the root's forward. */
 static void drop_copied_out(struct engine *e, struct fsdp *f)
 {
     tensor_drop(e, f->copied_out);
     f->copied_out = NULL;
 }
 
-/* is_bw(): reentrant checkpointing recomputes a block, whose pre_backward() comes after that. */
+/* is_bw(): true when a block is recomputed by reentrant checkpointing, before its pre_backward(). */
 static bool recomputes(const struct engine *e)
 {
     return e->thread == THREAD_AUTOGRAD;
 }
 
-/* post_forward(): `y` is the output */
+/* post_forward(); `y` is the output. */
 static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *y)
 {
     struct fsdp *f = u->fsdp;
@@ -290,7 +290,7 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
     if (!e->halted && n) n->hook = &u->before_backward;
 }
 
-/* A vision tower's blocks are the first. */
+/* Returns the unit of a block. A vision tower's blocks come first. */
 static struct fsdp_unit *unit_of(struct fsdp *f, const struct block_call *c)
 {
     const struct vision *vision = &c->m->vision;
@@ -316,12 +316,12 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
     struct fsdp_unit *u = unit_of(context, c);
     u->fsdp->block_recomputes = u->in_backward;
     if (!u->count) return x; /* a part of the root */
-    if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has seen to it */
+    if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has unsharded the unit */
         gather(e, u, link_now(u->fsdp->link));
         copy_out(e, u, false);
         return x;
     }
-    if (c->m->rotary.is_complex) tensor_ref(c->cos); /* complex numbers are no floats to it */
+    if (c->m->rotary.is_complex) tensor_ref(c->cos); /* cast_forward_inputs does not cast complex numbers */
     else cast_input(e, context, &c->cos);
     cast_input(e, context, &c->sin);
     gather(e, u, u->fsdp->may_gather);
@@ -372,15 +372,15 @@ void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *trained
     for (size_t i = 0; i < count; i++) tensor_drop(e, fp32[i]);
 }
 
-/* --- modules of the embedding and of the tail ------------------------------------------------- */
+/* --- modules of the embedding, of the tail and of adapters ------------------------------------ */
 
-/* Is it one of axolotl's units, for an adapter's matrix? */
+/* True if it is one of axolotl's units, for an adapter's matrix. */
 static bool is_of_matrix(const struct fsdp_unit *u)
 {
     return u >= u->fsdp->units + u->fsdp->first_matrix;
 }
 
-/* The unit whose module has this weight; NULL: it is a block's, or the root's. */
+/* Returns the unit whose module has this weight; NULL if it belongs to a block or to the root. */
 static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *weight)
 {
     for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
@@ -398,11 +398,11 @@ static struct fsdp_unit *unit_that_runs(struct fsdp *f, const struct tensor *wei
     return u && is_of_matrix(u) && kind != NN_LINEAR ? NULL : u;
 }
 
-/* The first of a unit's modules makes it whole. Ids need no gradient, so that nothing tells the end of an
+/* The first of a unit's modules unshards it. Token ids need no gradient, so no hook is called at the end of an
  * embedding's backward. */
 static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, struct tensor *x)
 {
-    if (!u || u->modules_left || u->in_backward) return x; /* in_backward: its block is recomputed, and it is whole */
+    if (!u || u->modules_left || u->in_backward) return x; /* in_backward: recomputed, and unsharded already */
     struct tensor *input = x;
     u->modules_left = u->modules;
     if (is_of_matrix(u)) cast_input(e, u->fsdp, &input);
@@ -450,7 +450,7 @@ void fsdp_unshard(struct engine *e, void *context, struct tensor *weight)
 {
     struct fsdp_unit *u = unit_of_module(context, weight);
     if (!u) return;
-    gather_on(e, u, 0, link_now(u->fsdp->link)); /* get_all_gather_streams(): the current one, by a hand's call */
+    gather_on(e, u, 0, link_now(u->fsdp->link)); /* get_all_gather_streams(): the current one, as called explicitly */
     copy_out(e, u, false);
 }
 
@@ -473,7 +473,7 @@ static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const stru
     return NULL;
 }
 
-/* DTensor.full_tensor() of a weight whose unit is not whole: the ranks' shards, each as long as the longest */
+/* DTensor.full_tensor() of a weight whose unit is sharded: gathers the ranks' shards, each padded to the longest. */
 static struct tensor *full_tensor(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p)
 {
     enum plim_dtype dtype = dtype_of(p->shard);
@@ -500,7 +500,7 @@ struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
     return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
 }
 
-/* The `i`-th unit in the order of modules: a vision tower's blocks come between the root and the embedding. */
+/* Returns the `i`-th unit in the order of modules: a vision tower's blocks come between the root and the embedding. */
 static struct fsdp_unit *unit_at_end(const struct fsdp *f, size_t i)
 {
     size_t of_tower = (size_t)f->model->config->vision.layers;
@@ -516,7 +516,7 @@ void fsdp_end_backward(struct engine *e, void *context)
         struct fsdp_unit *u = unit_at_end(f, i);
         if (!u->is_reduced) fsdp_unit_after_backward(e, u);
         u->is_reduced = u->in_backward = false;
-        u->modules_left = 0; /* _finalize_backward(): of a head that TRL's model computes with itself */
+        u->modules_left = 0; /* _finalize_backward(): of a head whose product TRL's model computes without calling it */
         tensor_drop(e, u->gathered);
         u->gathered = NULL;
     }

@@ -1,4 +1,4 @@
-/* Sharding the model. */
+/* Creating FSDP2's units and sharding the model's parameters. */
 #include "fsdp_internal.h"
 #include "workloads/spec/family.h"
 #include <stdlib.h>
@@ -10,14 +10,14 @@ static struct fsdp_parameter parameter_of(struct tensor *whole)
     return p;
 }
 
-/* The shape of this rank's part of a parameter */
+/* Stores the shape of this rank's shard of a parameter. */
 static void own_shape(const struct fsdp *f, const struct fsdp_parameter *p, int64_t shape[PLIM_MAX_DIMS])
 {
     shape[0] = own_rows(f, p);
     for (int i = 1; i < p->whole->a.ndim; i++) shape[i] = p->whole->a.shape[i];
 }
 
-/* Gives the parameter its shard, and its type for computing. */
+/* Sets the parameter's shard, and its compute type. */
 static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
 {
     struct tensor *whole = p->whole;
@@ -30,7 +30,8 @@ static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_p
     p->output = tensor_keep(tensor_alias(e, whole, whole->a.ndim, whole->a.shape, whole->a.stride, 0));
 }
 
-/* Lists the shards that train, for the optimizer, in the order of the model's parameters, nearly that of the shards */
+/* Lists the trainable shards for the optimizer, in the order of the model's parameters, which is nearly that of the
+ * shards. */
 static void list_trained(struct fsdp *f, size_t parameters)
 {
     const struct parameters *model = &f->model->parameters;
@@ -44,9 +45,9 @@ static void list_trained(struct fsdp *f, size_t parameters)
     }
 }
 
-/* --- made on the meta device ------------------------------------------------------------------ */
+/* --- model on the meta device ----------------------------------------------------------------- */
 
-/* This rank's part of a parameter that has no memory yet */
+/* Creates this rank's shard of a parameter that has no memory yet. */
 static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *whole)
 {
     int64_t shape[PLIM_MAX_DIMS];
@@ -58,7 +59,7 @@ static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, st
     if (!e->halted) become_sharded(e, f, p, own);
 }
 
-/* Gives a shard the memory of `x` (taken). */
+/* Replaces a shard's memory by that of `x` (taken). */
 static void move_shard(struct engine *e, struct tensor *shard, struct tensor *x)
 {
     if (e->halted) return;
@@ -70,8 +71,8 @@ static void move_shard(struct engine *e, struct tensor *shard, struct tensor *x)
     tensor_drop(e, x);
 }
 
-/* reset_sharded_param(), when all parameters of a block, or of the model, exist: shards with fewer rows than on
- * other ranks get memory for as many. */
+/* reset_sharded_param(), called when all parameters of a block, or of the model, exist: shards with fewer rows than on
+ * other ranks are padded to the same size. */
 static void pad_shards(struct engine *e, struct fsdp *f, size_t parameters, int32_t layer)
 {
     for (size_t i = 0; i < parameters && !e->halted; i++) {
@@ -89,8 +90,8 @@ static void materialise(struct engine *e, struct tensor *buffer)
     buffer->a.data = buffer->storage->address;
 }
 
-/* to_empty(), in the order of modules. A tied head is the same parameter again: its memory is
- * allocated again, and the first allocation is freed. Returns how many parameters there are. */
+/* to_empty(), in the order of modules. A tied head is the same parameter again: its memory is allocated again, and the
+ * first allocation is freed. Returns the number of parameters. */
 static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **states)
 {
     struct decoder *m = f->model;
@@ -115,22 +116,22 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
     return parameters;
 }
 
-/* --- moved from the host ---------------------------------------------------------------------- */
+/* --- model on the host ------------------------------------------------------------------------ */
 
-/* Does it belong to the module that get_output_embeddings() returns? A classifier is no such module. */
+/* True if it belongs to the module that get_output_embeddings() returns, which a classifier is not. */
 static bool is_of_output(const struct decoder *m, const struct tensor *x)
 {
     return !plim_task_classifies(m->config->task) && (x == m->head || x == m->head_bias);
 }
 
-/* axolotl makes a unit of each matrix of an adapter. */
+/* True if the parameter is a unit of its own: with axolotl each matrix of an adapter is. */
 static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
 {
     return f->by_axolotl && f->model->setting->lora.r && x->requires_grad;
 }
 
 /* Parameters that variables of accelerate's functions refer to until they return: the embedding, the head, the base
- * model's last parameter, and the last adapter; with axolotl's: one parameter, and the last adapter. */
+ * model's last parameter, and the last adapter; with axolotl: one parameter, and the last adapter. */
 struct held {
     struct tensor *list[4];
 };
@@ -140,7 +141,7 @@ static bool is_held(const struct held *held, const struct tensor *x)
     return x == held->list[0] || x == held->list[1] || x == held->list[2] || x == held->list[3];
 }
 
-/* axolotl's loop over the parameters ends with the first that has codes, or the last one. */
+/* axolotl's loop over the parameters ends at the first that has codes, or at the last one. */
 static struct held held_by_axolotl(const struct fsdp *f, size_t parameters)
 {
     struct held held = {{f->parameters[parameters - 1].whole}};
@@ -165,7 +166,7 @@ static struct held held_of(const struct fsdp *f, size_t parameters)
     return held;
 }
 
-/* fully_shard() of one unit whose parameters are on the GPU: this rank's part of each is copied out of it. */
+/* fully_shard() of one unit whose parameters are on the GPU: copies this rank's shard of each out of it. */
 static void shard_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u)
 {
     for (size_t i = 0; i < u->count && !e->halted; i++) {
@@ -182,7 +183,7 @@ static void shard_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit 
     }
 }
 
-/* QuantState.to(), before the codes; x may be any parameter */
+/* QuantState.to(), before the codes are moved; x may be any parameter. */
 static void move_scales(struct engine *e, const struct decoder *m, const struct tensor *x)
 {
     const struct quantized *q = decoder_quantized(m, x);
@@ -194,7 +195,7 @@ static void move_scales(struct engine *e, const struct decoder *m, const struct 
         if (state[i]) materialise(e, state[i]);
 }
 
-/* Does it become fp32 before it is sharded, as weights that train do? axolotl leaves them as they are. */
+/* True if the parameter is cast to fp32 before it is sharded, as trainable weights are, but not with axolotl. */
 static bool widens(const struct fsdp *f, const struct tensor *x)
 {
     return f->is_mixed && x->requires_grad && !f->by_axolotl;
@@ -243,11 +244,11 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
     engine_set_class(e, before);
 }
 
-/* --- sent by the first rank --------------------------------------------------------------------- */
+/* --- model loaded by rank 0 (cpu_ram_efficient_loading) ----------------------------------------- */
 
-/* distribute_tensor() of a parameter, *whole (named), which comes from the host or from the first rank, into a variable
- * that first drops the parameter before: padded copies of the pieces that are shorter than others, and this rank's
- * piece. Named. */
+/* distribute_tensor() of a parameter, which comes from the host or from rank 0, into the variable *whole (named): on
+ * rank 0 this drops the previous parameter first. Allocates padded copies of the shards that are shorter than others,
+ * and this rank's shard, which is returned, named. */
 static struct tensor *distribute(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p,
                                  struct tensor **whole)
 {
@@ -262,16 +263,16 @@ static struct tensor *distribute(struct engine *e, const struct fsdp *f, const s
     struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
     for (int64_t rank = full; rank < f->world; rank++) tensor_drop(e, padded[rank - full]);
     if (!f->by_axolotl) return piece;
-    /* it copies a piece out of more memory than that needs, and gives up the whole at once */
+    /* axolotl copies a shard out of a larger buffer, and frees the unsharded parameter at once */
     if (own_rows(f, p) < rows) tensor_set(e, &piece, tensor_empty(e, dtype, SHAPE(own_rows(f, p) * p->row_elements)));
     tensor_drop(e, *whole);
     *whole = NULL;
     return piece;
 }
 
-/* fsdp2_load_full_state_dict(): every parameter by its name, also a tied head, whose piece is freed when it is tied
- * again. A rank with fewer rows pads its pieces when all exist (reset_sharded_param()), and only then the unpadded ones
- * are freed; with axolotl each after its own. */
+/* fsdp2_load_full_state_dict(): loads every parameter by its name, also a tied head, whose shard is freed when it is
+ * tied again. A rank with fewer rows pads its shards when all of them exist (reset_sharded_param()), and only then
+ * frees the unpadded ones; with axolotl each one immediately. */
 static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
@@ -309,7 +310,7 @@ static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
     tensor_drop(e, again);
 }
 
-/* --- loaded on the GPU already ---------------------------------------------------------------- */
+/* --- model on the GPU ------------------------------------------------------------------------- */
 
 static bool is_on_gpu(const struct fsdp *f)
 {
@@ -317,15 +318,15 @@ static bool is_on_gpu(const struct fsdp *f)
     return how->type != PLIM_QUANTIZATION_NONE && how->loaded_on == PLIM_MADE_ON_GPU;
 }
 
-/* Integer codes are among ignored_params: every rank has all of them. */
+/* True for integer codes, which are among ignored_params: every rank keeps all of them. */
 static bool is_ignored(const struct tensor *x)
 {
     return x->is_codes && dtype_of(x) == PLIM_U8;
 }
 
-/* Tensors that accelerate holds beside the model while it is sharded: one element in place of each parameter that
- * trains, in the optimizer's list, and the copies of QuantState.as_dict() for the model's state_dict(). Returns how
- * many. */
+/* Allocates the tensors that accelerate holds in addition to the model while it is sharded: one element for each
+ * trainable parameter, in the optimizer's list, and the copies of QuantState.as_dict() for the model's state_dict().
+ * Returns their number. */
 static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
 {
     const struct parameters *all = &f->model->parameters;
@@ -339,7 +340,7 @@ static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
     return count;
 }
 
-/* Whole parameters stay until all have been sharded, because the state_dict() refers to them. */
+/* Unsharded parameters are freed only after all have been sharded, because the state_dict() refers to them. */
 static void shard_loaded_units(struct engine *e, struct fsdp *f)
 {
     size_t count = stand_ins(e, f, f->scratch);
@@ -359,9 +360,9 @@ static bool is_final_norm(const struct decoder *m, const struct tensor *x)
     return x == m->final_norm.weight || x == m->final_norm.bias;
 }
 
-/* Does accelerate find the last norm, which it looks for among the children of the module named by base_model_prefix?
- * OPT's is deeper, and so is that of a text model beside a vision tower; and in a model with adapters "model" names all
- * of it, while "transformer" and "gpt_neox" name the base. */
+/* True if accelerate finds the last norm, which it looks for among the children of the module named by
+ * base_model_prefix. OPT's norm is deeper, as is that of a text model next to a vision tower; and in a model with
+ * adapters "model" is the name of the whole model, while "transformer" and "gpt_neox" are names of the base. */
 static bool finds_final_norm(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
@@ -373,7 +374,7 @@ static bool finds_final_norm(const struct decoder *m)
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
-    if (is_matrix_unit(f, x)) return f->unit_count; /* none of those before the matrices' */
+    if (is_matrix_unit(f, x)) return f->unit_count; /* none of the units before those of matrices */
     bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
     bool is_of_text = x->layer > m->config->vision.layers; /* the tower's blocks come first */
     if (m->setting->fsdp_wrap == PLIM_FSDP_WRAP_TEXT && !is_of_text) names_blocks = false;
@@ -397,7 +398,7 @@ static struct fsdp_unit *begin_unit(struct fsdp *f, size_t k, struct fsdp_parame
     return u;
 }
 
-/* The order in which units are sharded: a block after the matrices of its adapters, the root last */
+/* Sets the order in which units are sharded: a block after the matrices of its adapters, the root last. */
 static void order_units(struct fsdp *f)
 {
     size_t count = 0, matrix = f->first_matrix;
@@ -440,7 +441,7 @@ static void make_units(struct fsdp *f, size_t parameters)
     f->units[FSDP_TAIL].modules = 1 + (has_norm || f->has_bare_norm) + (m->head == m->embedding);
 }
 
-/* accelerate's plan: units first, then their shards */
+/* With accelerate: creates the units first, then their shards. */
 static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct tensor **states)
 {
     size_t parameters = 0, count = decoder_states_by_module(f->model, states);
@@ -522,7 +523,7 @@ int64_t fsdp_next_rank(const struct fsdp *f)
     for (size_t k = 0; k < f->unit_count; k++)
         for (size_t i = 0; i < f->units[k].count; i++) {
             const struct fsdp_parameter *p = &f->units[k].parameters[i];
-            int64_t full = p->rows / shard_rows(f, p); /* ranks that have all that a rank may */
+            int64_t full = p->rows / shard_rows(f, p); /* ranks with the maximum number of rows */
             if (full > f->rank && full < next)
                 next = full;
             else if (full == f->rank && p->rows % shard_rows(f, p) && full + 1 < next)

@@ -1,4 +1,4 @@
-/* What fsdp.c (running) and fsdp_create.c (making) share. */
+/* Declarations shared by fsdp.c (running) and fsdp_create.c (creating). */
 #ifndef PLIM_TRAIN_FSDP_INTERNAL_H
 #define PLIM_TRAIN_FSDP_INTERNAL_H
 
@@ -9,7 +9,7 @@ static inline int64_t shard_rows(const struct fsdp *f, const struct fsdp_paramet
     return (p->rows + f->world - 1) / f->world;
 }
 
-/* How many rows this rank has; the last ranks have fewer, but memory for shard_rows(). */
+/* Returns how many rows this rank has; the last ranks may have fewer than shard_rows(), but memory for that many. */
 static inline int64_t own_rows(const struct fsdp *f, const struct fsdp_parameter *p)
 {
     int64_t most = shard_rows(f, p), left = p->rows - f->rank * most;
@@ -32,13 +32,14 @@ static inline bool fsdp_is_mixed(const struct plim_train_setting *setting)
            setting->precision == PLIM_PRECISION_FP16_MIXED;
 }
 
-/* The type that a policy of mixed precision computes in */
+/* The compute type of a mixed-precision policy. */
 static inline enum plim_dtype fsdp_policy_dtype(const struct plim_train_setting *setting)
 {
     return setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
 }
 
-/* Hooks: around a block, around the backward of a unit (the context), at the end of all (struct fsdp). */
+/* Hooks: around a block; around the backward of a unit (the context); at the end of the backward pass (context: struct
+ * fsdp). */
 struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_call *c,
                                  struct tensor *x);
 void fsdp_after_block(struct engine *e, void *context, struct block_call *c, struct tensor *y);
@@ -46,7 +47,7 @@ void fsdp_unit_before_backward(struct engine *e, void *context);
 void fsdp_unit_after_backward(struct engine *e, void *context);
 void fsdp_end_backward(struct engine *e, void *context);
 
-/* Around modules of the embedding and of the tail (struct module_hooks, the context a struct fsdp). */
+/* Hooks around modules of the embedding and the tail (struct module_hooks; the context is a struct fsdp). */
 struct tensor *fsdp_before_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
                                   struct tensor *x);
 struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor *const *weights, int kind,
@@ -54,11 +55,12 @@ struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor 
 /* The same for a last norm without a weight. */
 struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct tensor *x);
 void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
-/* For adapters' matrices, which are modules of their own; unshard: a function uses one instead of its module. */
+/* Hooks for adapter matrices, which are modules of their own. unshard: a function uses one without calling its
+ * module. */
 void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
 enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *weight);
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight);
-/* For a weight of the head that the model itself uses. */
+/* Hook for a weight of the head that the model itself uses. */
 struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
 
 #endif

@@ -1,4 +1,4 @@
-/* Settings that FSDP2 cannot train, in PyTorch or here. */
+/* Settings that FSDP2 cannot train, either in PyTorch or in this replay. */
 #include "fsdp_internal.h"
 #include "workloads/spec/family.h"
 
@@ -14,7 +14,7 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
                : NULL;
 }
 
-/* torchao's step casts a state that stands for a 16-bit tensor, which torch.compile cannot do for a DTensor. */
+/* torchao's step casts a state of a 16-bit tensor, which torch.compile cannot do for a DTensor. */
 static const char *torchao_refuses(const struct plim_train_setting *setting)
 {
     if (!plim_loop_is_trainers(setting->loop))
@@ -26,9 +26,9 @@ static const char *torchao_refuses(const struct plim_train_setting *setting)
            "type): --precision bf16-mixed trains them in fp32";
 }
 
-/* Liger's loss and cut cross entropy use the head's weight without calling the head. Its unit is whole then only if
+/* Liger's loss and cut cross entropy use the head's weight without calling the head. Its unit is then unsharded only if
  * another of its modules has run: the last norm, which accelerate does not find below adapters, or a tied embedding;
- * with axolotl it always is, being the root. */
+ * with axolotl it always is, because it belongs to the root. */
 static const char *fused_loss_refuses(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
     bool is_ligers = plim_family_liger(config, setting).loss == PLIM_LIGER_LOSS_FUSED;
@@ -58,7 +58,7 @@ const char *fsdp_refuses(const struct plim_device_info *info,
         return plim_loop_is_trainers(setting->loop)
                    ? "transformers' Adafactor fails on sharded parameters (mixed torch.Tensor and DTensor)"
                    : "torch.optim's Adafactor fails on sharded parameters (DTensor has no such aten.pow_)";
-    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and its paged ones */
+    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT) /* and the paged ones */
         return "bitsandbytes' optimizers do not take sharded parameters (DTensor)";
     if (fused_loss_refuses(config, setting)) return fused_loss_refuses(config, setting);
     if (plim_optimizer_is_torchao(setting->optimizer) && torchao_refuses(setting)) return torchao_refuses(setting);

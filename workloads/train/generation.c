@@ -2,14 +2,14 @@
 #include "workloads/engine/ops.h"
 #include <math.h>
 
-/* Variables of generate() and of _sample(), named */
+/* Variables of generate() and of _sample(), named. */
 struct generation {
     struct tensor *prompts, *mask, *ends,
-        *padding; /* what was asked for, (N, P) int64, and what answers end with */
+        *padding; /* the prompts, (N, P) int64; the tokens that end answers; the token appended to ended rows */
     struct tensor *first_positions;            /* of the prompts, (N, P) int64 */
     struct tensor *ids, *all_mask, *positions; /* of all tokens so far, (N, tokens) int64 */
     struct tensor *unfinished;                 /* (N) int64 */
-    struct batch given;                        /* what the last forward was given: model_inputs */
+    struct batch given;                        /* model_inputs: arguments of the last forward */
     struct tensor *logits, *scores, *chances, *drawn; /* (N, vocabulary) fp32 twice, (N) int64 */
     struct decoder_cache cache;
     double temperature;
@@ -47,7 +47,7 @@ static void begin(struct engine *e, const struct decoder *m, int64_t rows, struc
     g->positions = tensor_ref(g->first_positions);
 }
 
-/* x[:, -1:], a copy; named */
+/* x[:, -1:], copied; named. */
 static struct tensor *last_of(struct engine *e, struct tensor *x)
 {
     struct tensor *last = tensor_keep(op_slice_end(e, x, 1, 1));
@@ -73,7 +73,7 @@ static void prepare(struct engine *e, struct generation *g)
     g->given = next;
 }
 
-/* Appends one number to each row of *x, `more` (N, 1), lent */
+/* Appends one column, `more` (N, 1), lent, to *x. */
 static void append(struct engine *e, struct tensor **x, struct tensor *more)
 {
     struct tensor *const both[] = {*x, more};
@@ -94,8 +94,8 @@ static void update(struct engine *e, struct generation *g)
     tensor_drop_all(e, one, before);
 }
 
-/* torch.multinomial(x, num_samples=1).squeeze(1), x (N, vocabulary): the argmax of x divided by random numbers
- * (aten/src/ATen/native/Distributions.cpp), after a check that x are probabilities; (N), named */
+/* torch.multinomial(x, num_samples=1).squeeze(1) of x (N, vocabulary): checks that x are probabilities, and returns the
+ * argmax of x divided by random numbers (aten/src/ATen/native/Distributions.cpp), (N), named. */
 static struct tensor *draw(struct engine *e, struct tensor *x, uint64_t seed)
 {
     int64_t rows = tensor_size(x, 0);
@@ -120,7 +120,7 @@ static struct tensor *draw(struct engine *e, struct tensor *x, uint64_t seed)
     return drawn;
 }
 
-/* Rows that have ended go on with padding: tokens * unfinished + padding * (1 - unfinished) */
+/* Replaces the new tokens of rows that have ended by padding: tokens * unfinished + padding * (1 - unfinished). */
 static void pad_ended(struct engine *e, struct generation *g)
 {
     struct tensor *own = tensor_keep(op_mul(e, g->drawn, g->unfinished));
@@ -131,7 +131,7 @@ static void pad_ended(struct engine *e, struct generation *g)
     tensor_set(e, &g->drawn, tokens);
 }
 
-/* stopping_criteria(): have rows reached the greatest length, or do they end here? (N) bool, named */
+/* stopping_criteria(): whether each row has the maximum length or ends here, (N) bool, named. */
 static struct tensor *look_for_ends(struct engine *e, struct generation *g)
 {
     int64_t rows = rows_of(g);
@@ -152,7 +152,7 @@ static struct tensor *look_for_ends(struct engine *e, struct generation *g)
     return is_done;
 }
 
-/* The results that the host waits for */
+/* Computes the results that the host waits for. */
 static void stop_check(struct engine *e, struct generation *g)
 {
     struct tensor *done = look_for_ends(e, g);
@@ -184,7 +184,7 @@ static void draw_next(struct engine *e, struct generation *g, struct tensor *log
     stop_check(e, g);
 }
 
-/* One token of each row */
+/* Generates one token of each row. */
 static void step(struct engine *e, struct generation *g, generation_forward *forward, void *user)
 {
     prepare(e, g);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper end */
+enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper bound */
 
 void grpo_create(const struct decoder *model, struct grpo *grpo)
 {
@@ -32,7 +32,7 @@ static int64_t steps_of_generation(const struct grpo *g)
     return setting_of(g)->grpo.updates * setting_of(g)->grpo.iterations;
 }
 
-/* Rows: all of a generation */
+/* Returns the number of rows of a generation on this rank. */
 static int64_t rows_of(const struct grpo *g)
 {
     const struct plim_train_setting *s = setting_of(g);
@@ -46,7 +46,7 @@ static bool is_corrected_by_token(const struct grpo *g)
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
-/* The labels for tokens and mask (B, P + C): only answers are labels; named, NULL where the engine halted */
+/* Returns the labels for tokens and mask (B, P + C), named: only answers have labels; NULL if the engine is halted. */
 static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct tensor *tokens,
                                 struct tensor *mask)
 {
@@ -60,7 +60,7 @@ static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct t
     return labels;
 }
 
-/* x[:, -C:] of a number for each label, (B, P + C - 1); floating */
+/* x[:, -C:] of x with one number per label, (B, P + C - 1); floating. */
 static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
 {
     return op_slice_end(e, x, 1, e->halted ? 0 : answer_tokens(g));
@@ -68,7 +68,8 @@ static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct 
 
 /* --- scores ----------------------------------------------------------------------------------- */
 
-/* The scores of all chunks; a chunk's result lives until the next one's exists, its log-probabilities until the end. */
+/* The scores of all chunks. A chunk's result lives until that of the next one exists, its log-probabilities until the
+ * end. */
 struct scores {
     struct tensor *tokens, *mask; /* (N, P + C), lent */
     struct tensor *labels;        /* of the last chunk */
@@ -95,7 +96,7 @@ static void score_chunk(struct engine *e, const struct grpo *g, grpo_score *scor
     tensor_drop_all(e, batch.inputs, batch.mask);
 }
 
-/* torch.cat() of all chunks, of which there may be more than a node has edges: (rows, tokens), named */
+/* torch.cat() of all chunks, of which there may be more than a node can have edges: (rows, tokens), named. */
 static struct tensor *joined_scores(struct engine *e, const struct scores *s, int64_t rows, int64_t tokens)
 {
     const struct plim_array **list = calloc((size_t)s->count, sizeof(*list));
@@ -113,7 +114,7 @@ static struct tensor *joined_scores(struct engine *e, const struct scores *s, in
     return all;
 }
 
-/* _get_per_token_logps_and_entropies() of all rows: (N, C), named; NULL where the engine halted */
+/* _get_per_token_logps_and_entropies() of all rows: (N, C), named; NULL if the engine is halted. */
 static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_score *score,
                                 void *user, bool by_reference, struct tensor *tokens,
                                 struct tensor *mask)
@@ -133,9 +134,9 @@ static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_sco
     return all;
 }
 
-/* --- what vLLM made of the answers ------------------------------------------------------------ */
+/* --- importance sampling correction of vLLM's log-probabilities ------------------------------- */
 
-/* Variables of _generate_and_score_completions() that live until it returns, named */
+/* Variables of _generate_and_score_completions() that live until it returns, named. */
 struct corrected {
     struct tensor *difference, *logs, *invalid;
 };
@@ -158,7 +159,7 @@ static struct tensor *mask_out(struct engine *e, struct tensor *ratios, struct c
     return kept;
 }
 
-/* exp(difference of the two log-probabilities), with large values cut off: samples->ratios */
+/* Stores exp(difference of the two log-probabilities), truncated or masked if large, in samples->ratios. */
 static void correct(struct engine *e, const struct grpo *g, struct samples *s, struct corrected *c)
 {
     enum plim_grpo_correction how = plim_grpo_corrects(&setting_of(g)->grpo);
@@ -173,11 +174,11 @@ static void correct(struct engine *e, const struct grpo *g, struct samples *s, s
     s->ratios = truncates ? truncate(e, ratios) : mask_out(e, ratios, c);
 }
 
-/* Metrics of it, in variables like those above */
+/* The number of variables of its metrics that live as long. */
 enum { TOLD = 5 };
 
-/* delta[mask & ~isnan(delta)], whose mean and maximum are logged, and the ratios of the same tokens; tensors that live
- * on go into `told`, named. */
+/* Computes the metrics: mean and maximum of delta[mask & ~isnan(delta)], and of the ratios of the same tokens. Tensors
+ * that stay alive are stored in `told`, named. */
 static void measure_correction(struct engine *e, const struct grpo *g, const struct samples *s,
                                struct tensor *told[TOLD])
 {
@@ -208,7 +209,7 @@ static void measure_correction(struct engine *e, const struct grpo *g, const str
 
 enum { SAMPLES = sizeof(struct samples) / sizeof(struct tensor *) };
 
-/* In the order of the dictionary that holds them */
+/* Lists the samples in the order of the dictionary that holds them. */
 static void list_samples(const struct samples *s, struct tensor *out[SAMPLES])
 {
     struct tensor *const list[SAMPLES] = {s->prompts,    s->prompt_mask, s->answers, s->answer_mask,
@@ -225,7 +226,7 @@ static void drop_samples(struct engine *e, struct samples *s)
     *s = (struct samples){0};
 }
 
-/* x[permutation] of rows, whose indices come from the host; named */
+/* x[permutation] of the rows, with indices copied from the host; named. */
 static struct tensor *permuted(struct engine *e, struct tensor *x)
 {
     if (!x || e->halted) return NULL;
@@ -253,7 +254,7 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     return out;
 }
 
-/* The rows as they come from the host, and how many tokens there are */
+/* Stores the rows, which come from the host, and the number of tokens. */
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t world = plim_setting_ranks(setting_of(g));
@@ -289,7 +290,7 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
     struct tensor *mask =
         tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.answer_mask}, 1));
-    bool is_late = steps_of_generation(g) > 1; /* some samples are of an earlier model */
+    bool is_late = steps_of_generation(g) > 1; /* some samples are used after the model has changed */
     if (plim_grpo_corrects(asked) || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
     correct(e, g, &s, &c);
     if (asked->reference && !e->halted)
@@ -312,7 +313,7 @@ void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, genera
         e->grad_enabled = false;
         struct samples made = generate(e, g, score, next, user), kept = shuffled(e, &made);
         drop_samples(e, &made);
-        drop_samples(e, &g->samples); /* the trainer's own variable still had them */
+        drop_samples(e, &g->samples); /* the trainer's variable held them until now */
         g->samples = kept;
         g->steps = 0;
         e->grad_enabled = grad;
@@ -322,7 +323,7 @@ void grpo_begin_step(struct engine *e, struct grpo *g, grpo_score *score, genera
 
 /* --- a micro-step ----------------------------------------------------------------------------- */
 
-/* The rows of x (N, ..) for a micro-step, the first ones; held; NULL for NULL */
+/* Returns the rows of x (N, ..) for a micro-step, the first ones, named; NULL if x is NULL. */
 static struct tensor *part(struct engine *e, const struct grpo *g, struct tensor *x)
 {
     return x && !e->halted ? tensor_hold(op_slice(e, x, 0, 0, setting_of(g)->micro_batch)) : NULL;
@@ -349,13 +350,13 @@ struct batch grpo_batch(struct engine *e, const struct grpo *g)
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* Of a micro-step: variables of _compute_loss(), named; of tokens (B, C) */
+/* The variables of _compute_loss() in a micro-step, named; for tokens (B, C). */
 struct loss {
     struct samples part;
     struct tensor *advantages; /* (B, 1) */
     struct tensor *log_probs, *entropy, *log_ratio, *ratio, *clipped, *kl;
     struct tensor *one, *other, *each, *normalizer;
-    struct tensor *aux_loss; /* what balances the experts; NULL: nothing does */
+    struct tensor *aux_loss; /* the load-balancing loss of the experts; NULL: none */
 };
 
 static struct samples part_of(struct engine *e, const struct grpo *g)
@@ -387,7 +388,7 @@ static struct tensor *kl_of(struct engine *e, const struct loss *l)
     return kl;
 }
 
-/* The loss of each token */
+/* Computes the loss of each token. */
 static void each_loss(struct engine *e, const struct grpo *g, struct loss *l)
 {
     struct tensor *before =
@@ -404,7 +405,7 @@ static void each_loss(struct engine *e, const struct grpo *g, struct loss *l)
     tensor_drop(e, before);
 }
 
-/* clamp(min=1.0) of one or several integers, as floating-point numbers; takes x, named */
+/* clamp(min=1.0) of one or several integers, as floating-point numbers; takes x, named. */
 static struct tensor *at_least_one(struct engine *e, struct tensor *x)
 {
     struct tensor *wide = tensor_keep(op_to(e, x, PLIM_F32));
@@ -424,7 +425,7 @@ static struct tensor *count_rows(struct engine *e, const struct loss *l)
     return tensor_keep(op_reduce(e, l->part.answer_mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
 }
 
-/* (x * mask).sum(-1).mean(), where all rows have the same weight */
+/* (x * masked).sum(-1).mean(), where all rows have the same weight. */
 static struct tensor *mean_of_rows(struct engine *e, struct loss *l)
 {
     struct tensor *sums = tensor_keep(op_sum_dim(e, masked(e, l, l->each), 1));
@@ -443,7 +444,7 @@ static struct tensor *divided(struct engine *e, struct tensor *sum, struct tenso
     return loss;
 }
 
-/* loss_type; named */
+/* Reduces the tokens' losses according to loss_type; named. */
 static struct tensor *reduced(struct engine *e, const struct grpo *g, struct loss *l)
 {
     const struct plim_train_setting *s = setting_of(g);
@@ -472,7 +473,7 @@ static struct tensor *reduced(struct engine *e, const struct grpo *g, struct los
     return loss;
 }
 
-/* --- what is measured ------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 /* torch.stack() of two scalars; named */
 static struct tensor *stacked(struct engine *e, struct tensor *a, struct tensor *b)
@@ -507,7 +508,7 @@ static void read_mean_of_whether(struct engine *e, const struct loss *l, struct 
     tensor_drop(e, wide);
 }
 
-/* accelerator.gather(masked_seq_mean(is.float())), (B world), named, an extreme of which is logged */
+/* accelerator.gather(masked_seq_mean(is.float())), (B world), named; its minimum or maximum is logged. */
 static struct tensor *gather_rows(struct engine *e, const struct loss *l, struct tensor *is,
                                   int64_t world)
 {
@@ -572,7 +573,7 @@ struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_ou
         loss = reduced(e, g, &l);
         if (l.aux_loss) grpo_balance_add(e, g->model, l.aux_loss, &loss);
         bool grad = e->grad_enabled;
-        e->grad_enabled = false; /* their graphs keep nothing that is not kept */
+        e->grad_enabled = false; /* no graph is needed for metrics */
         if (!e->halted) measure(e, g, &l);
         e->grad_enabled = grad;
         drop_loss(e, &l);
@@ -583,7 +584,7 @@ struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_ou
     return loss;
 }
 
-/* --- the proof -------------------------------------------------------------------------------- */
+/* --- fingerprint ------------------------------------------------------------------------------ */
 
 uint64_t grpo_fingerprint(const struct grpo *g, uint64_t fingerprint)
 {

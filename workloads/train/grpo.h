@@ -3,51 +3,53 @@
  *
  *     sends       the weights to vLLM, adapters merged into them (vllm.h), or generates the answers itself
  *                 (generation.h)
- *     scores      the answers, a micro-batch at a time and without gradients: by the model, to compare with vLLM's
- *                 scores or with the model's own after further steps, and by a reference, where there is one
- *     rewards     them (grpo_rewards.h) and keeps all in one random order, of which each micro-step takes a part
+ *     scores      the answers, a micro-batch at a time and without gradients: with the model, to compare with vLLM's
+ *                 scores or with the model's own after further steps, and with a reference, if there is one
+ *     rewards     them (grpo_rewards.h) and stores them in one random order, from which each micro-step takes a slice
  *                 (_prepare_inputs())
  *
- * Rewards are numbers that a function computes on the host. Left out are metrics of one number, or one per row, that
- * are freed before anything else is made. */
+ * Rewards are numbers that a function computes on the host. Metrics of one number, or one number per row, that are
+ * freed before anything else is allocated are not modelled. */
 #ifndef PLIM_TRAIN_GRPO_H
 #define PLIM_TRAIN_GRPO_H
 
 #include "generation.h"
 
-/* The samples that are kept of a generation, named: N rows, of which a micro-step takes B */
+/* The stored samples of a generation, named: N rows, of which a micro-step takes B. */
 struct samples {
     struct tensor *prompts, *prompt_mask; /* (N, P) int64 */
     struct tensor *answers, *answer_mask; /* (N, C) int64 */
     struct tensor *advantages;            /* (N) */
-    struct tensor *items;                 /* tokens of all answers of all ranks, int64 */
-    struct tensor *before;    /* (N, C): the model's log-probabilities then; NULL: not computed */
-    struct tensor *ratios;    /* (N, C) or (N, 1): the model's to vLLM's; NULL: not wanted */
-    struct tensor *sampled;   /* (N, C): vLLM's log-probabilities; NULL: it did not generate them */
-    struct tensor *reference; /* (N, C): the reference's log-probabilities; NULL: there is none */
+    struct tensor *items;                 /* number of tokens of all answers of all ranks, int64 */
+    struct tensor *before;    /* (N, C): the model's log-probabilities at that time; NULL: not computed */
+    struct tensor *ratios;    /* (N, C) or (N, 1): of the model's to vLLM's probabilities; NULL: not needed */
+    struct tensor *sampled;   /* (N, C): vLLM's log-probabilities; NULL: vLLM did not generate the answers */
+    struct tensor *reference; /* (N, C): the reference's log-probabilities; NULL: there is no reference */
 };
 
-/* Zeroed: another loop. */
+/* Zeroed: another loop is used. */
 struct grpo {
     const struct decoder *model;
     struct samples samples;
-    int64_t steps; /* optimizer steps since they were generated */
+    int64_t steps; /* optimizer steps since the samples were generated */
 };
 
 void grpo_create(const struct decoder *model, struct grpo *grpo);
 
-/* Scores a batch by the model, or by the reference with `by_reference`, without gradients */
+/* Scores a batch without gradients, with the model or, if `by_reference`, with the reference. */
 typedef struct fused_output grpo_score(void *user, const struct batch *batch, bool by_reference);
-/* Call where an optimizer step begins: generates samples if due. `next`: a forward of a model that generates itself */
+/* Call at the start of an optimizer step: generates new samples if they are due. `next`: the forward of a model that
+ * generates the answers itself. */
 void grpo_begin_step(struct engine *e, struct grpo *grpo, grpo_score *score, generation_forward *next, void *user);
 
-/* A micro-step's tokens, mask and labels, named; all NULL where the engine is halted */
+/* Returns a micro-step's tokens, mask and labels, named; all NULL if the engine is halted. */
 struct batch grpo_batch(struct engine *e, const struct grpo *grpo);
-/* The micro-step's loss, named; NULL where the engine halted. Takes the head's output and the batch. */
+/* Returns the micro-step's loss, named; NULL if the engine is halted. Takes ownership of the head's output and the
+ * batch. */
 struct tensor *grpo_loss(struct engine *e, const struct grpo *grpo, struct fused_output *out,
                          struct batch *batch);
 
-/* For the proof that steps repeat */
+/* Adds the state that must repeat for steps to repeat to a fingerprint, and returns it. */
 uint64_t grpo_fingerprint(const struct grpo *grpo, uint64_t fingerprint);
 
 #endif

@@ -5,9 +5,10 @@
 
 #include "workloads/models/model.h"
 
-/* torch.stack([aux_loss]).mean() of what the head returned, a scalar, lent; named */
+/* Returns torch.stack([aux_loss]).mean(), named; aux_loss is a scalar that the head returned, lent. */
 struct tensor *grpo_balance_mean(struct engine *e, struct tensor *aux_loss);
-/* Adds the mean, a scalar, lent, to a micro-step's *loss, named: loss + coefficient * mean / accumulation; logs it. */
+/* Replaces a micro-step's *loss, named, by loss + coefficient * mean / accumulation, and logs it; `mean` is a scalar,
+ * lent. */
 void grpo_balance_add(struct engine *e, const struct decoder *model, struct tensor *mean, struct tensor **loss);
 
 #endif

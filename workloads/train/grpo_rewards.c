@@ -1,7 +1,7 @@
 #include "grpo_rewards.h"
 #include "measures.h"
 
-/* Replaces an operand by a function's result */
+/* Replaces *x, which is dropped, by `result`. */
 static void replace(struct engine *e, struct tensor **x, struct tensor *result)
 {
     tensor_drop(e, *x);
@@ -14,13 +14,13 @@ static struct tensor *grouped(struct engine *e, struct tensor *x, int64_t groups
     return e->halted ? e->poison : tensor_keep(op_view(e, x, SHAPE(groups, tensor_elements(x) / groups)));
 }
 
-/* Sums of each group of x (groups, n), (groups, 1); named */
+/* Returns the sums of each group of x (groups, n), (groups, 1); named. */
 static struct tensor *sums_of(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     return tensor_keep(op_reduce(e, x, 2, true, PLIM_BINARY_ADD, 1, dtype));
 }
 
-/* The number of true elements in each group of booleans, int64 */
+/* Returns the number of true elements in each group of booleans, int64; named. */
 static struct tensor *count(struct engine *e, struct tensor *is)
 {
     return sums_of(e, is, PLIM_I64);
@@ -53,7 +53,7 @@ static struct tensor *nanstd(struct engine *e, struct tensor *x)
     struct tensor *correction = measures_quotient(e, numbers, less);
     tensor_drop(e, less);
     struct tensor *is_several = tensor_keep(op_compare_scalar(e, PLIM_BINARY_GT, numbers, 1));
-    struct tensor *none = tensor_keep(op_full_like(e, correction, 0)); /* NaN there, which becomes 0 at last */
+    struct tensor *none = tensor_keep(op_full_like(e, correction, 0)); /* NaN there, which finally becomes 0 */
     replace(e, &correction, tensor_keep(op_where(e, is_several, correction, none, PLIM_F32, 0, 0)));
     tensor_drop_all(e, is_several, none);
     if (!e->halted) op_binary_(e, PLIM_BINARY_MUL, variance, correction);
@@ -73,7 +73,7 @@ static struct tensor *repeated(struct engine *e, struct tensor *x, int64_t n)
     return flat;
 }
 
-/* (rewards * weights.to(device)).nansum(dim=1) of one function, whose weight is 1, (n); named */
+/* (rewards * weights.to(device)).nansum(dim=1) of one function with weight 1, (n); named. */
 static struct tensor *weighted(struct engine *e, struct tensor *rewards)
 {
     struct tensor *product = tensor_keep(op_full(e, PLIM_F32, SHAPE(1), 1));
@@ -92,7 +92,7 @@ static struct tensor *are_nan(struct engine *e, struct tensor *rewards)
     return is_nan;
 }
 
-/* _calculate_rewards(): rewards of one function, random between -1 and 1 */
+/* _calculate_rewards() of one function: random rewards between -1 and 1. */
 static struct tensor *calculate(struct engine *e, int64_t own, int64_t world)
 {
     static const uint64_t SEED = 1;
@@ -127,7 +127,7 @@ static void tell_both(struct engine *e, struct tensor *x)
 struct tensor *grpo_rewards_compare(struct engine *e, int64_t own, int64_t world, int64_t group,
                                     struct grpo_rewards *r)
 {
-    int64_t rows = own * world, groups = rows % group ? 1 : rows / group; /* a search asks for other numbers, too */
+    int64_t rows = own * world, groups = rows % group ? 1 : rows / group; /* a search also tries other numbers */
     if (e->halted) return NULL;
     *r = (struct grpo_rewards){.given = calculate(e, own, world)};
     r->unscorable = are_nan(e, r->given);

@@ -6,19 +6,19 @@ static const double BETA = 0.1; /* pref_beta */
 
 enum { DESIRABLE, UNDESIRABLE, KINDS };
 
-/* The number of rows of a kind in a batch: the desirable ones are the first half */
+/* Returns the number of rows of a kind in a batch: the first half are the desirable ones. */
 static int64_t rows_of(const struct batch *batch, int kind)
 {
     int64_t rows = batch->tags->a.shape[0];
     return kind == DESIRABLE ? (rows + 1) / 2 : rows / 2;
 }
 
-/* --- the passes ------------------------------------------------------------------------------- */
+/* --- forwards --------------------------------------------------------------------------------- */
 
 enum { BATCH_COPIES = 4 + BATCH_KL };
 
-/* CustomKTOTrainer.forward(): copies all tensors of the batch. Returns the log-probability of each row's labels, and in
- * *logits the logits, in *average that log-probability per label; all named */
+/* CustomKTOTrainer.forward(): copies all tensors of the batch. Returns the log-probability of each row's labels, and
+ * stores the logits in *logits and the log-probability per label in *average; all named. */
 static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_kl, preference_forward *forward,
                            void *user, bool by_reference, struct tensor **logits, struct tensor **average)
 {
@@ -39,7 +39,7 @@ static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_
 /* The results of concatenated_forward(); named */
 struct kto_scores {
     struct tensor *log_probs[KINDS], *logits[KINDS]; /* (rows), (rows, S * V) */
-    struct tensor *kl, *average; /* of the KL's rows; of the desirable ones, a label */
+    struct tensor *kl, *average; /* of the KL's rows; of the desirable ones, per label */
 };
 
 static void drop_scores(struct engine *e, struct kto_scores *s)
@@ -125,7 +125,7 @@ static void read_sum(struct engine *e, struct tensor *x)
     measures_read(e, tensor_keep(op_nansum(e, x)));
 }
 
-/* The reference's scores, of which those of the rows and of the KL divergence are kept */
+/* Computes the reference's scores; those of the rows and of the KL divergence are kept. */
 static struct kto_scores judge(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
 {
     bool grad = e->grad_enabled;

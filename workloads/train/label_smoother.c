@@ -1,7 +1,7 @@
 #include "label_smoother.h"
 #include "measures.h"
 
-enum { MOST_CLASS = 1 << 30 }; /* torch.clamp(labels, min=0) has no upper end */
+enum { MOST_CLASS = 1 << 30 }; /* torch.clamp(labels, min=0) has no upper bound */
 
 /* logits[..., :-1, :].contiguous() and labels[..., 1:].contiguous(); both named */
 static void shift(struct engine *e, struct tensor **logits, struct tensor **labels)
@@ -11,8 +11,9 @@ static void shift(struct engine *e, struct tensor **logits, struct tensor **labe
     *labels = tensor_keep(op_contiguous(e, op_slice(e, *labels, 1, 1, rows)));
 }
 
-/* *x = x.sum() / (items * classes), x (.., 1). Trainer holds the number of labels in a step, so it takes memory here
- * only if it is multiplied (`classes` above 1), or the smoother's own (`active`, or NULL); its value is x's size. */
+/* *x = x.sum() / (items * classes), x (.., 1). `items`, the number of labels in a step, is a tensor of Trainer's, so it
+ * takes memory here only if it is multiplied (`classes` above 1), or if the smoother computes it (`active`, otherwise
+ * NULL); its value is x's size. */
 static void sum_and_divide(struct engine *e, struct tensor **x, struct tensor *active, int64_t classes)
 {
     double items = (double)tensor_elements(*x);
@@ -32,7 +33,8 @@ static struct tensor *weigh(struct engine *e, double epsilon, struct tensor *nll
     return loss;
 }
 
-/* The number of labels that count, which the smoother computes if Trainer does not; named, NULL: Trainer does */
+/* Returns the number of labels that count, which the smoother computes unless Trainer does; named; NULL if Trainer
+ * does. */
 static struct tensor *count_active(struct engine *e, const struct decoder *m, struct tensor *padding)
 {
     if (decoder_takes_items(m) || e->halted) return NULL;
@@ -43,7 +45,7 @@ static struct tensor *count_active(struct engine *e, const struct decoder *m, st
     return active;
 }
 
-/* LabelSmoother.__call__() after the shift, with its names */
+/* LabelSmoother.__call__() after the shift, with its variable names. */
 static struct tensor *smooth(struct engine *e, const struct decoder *m, struct tensor *logits, struct tensor *labels,
                              bool owns_labels)
 {
@@ -65,15 +67,16 @@ static struct tensor *smooth(struct engine *e, const struct decoder *m, struct t
     return loss;
 }
 
-/* Does MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, where Trainer looks for the model's class, have it? Of models of images and
- * text it has gemma's. */
+/* True if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, in which Trainer looks up the model's class, contains it. Of the models of
+ * images and text it has only gemma's. */
 static bool is_causal(const struct plim_model_config *c)
 {
     return !plim_vision_is_there(&c->vision) || c->family == PLIM_FAMILY_GEMMA3 || c->family == PLIM_FAMILY_GEMMA4 ||
            c->family == PLIM_FAMILY_GEMMA4_UNIFIED;
 }
 
-/* Trainer knows a causal model by the name of its class, which fully_shard() has changed; SFTTrainer need not. */
+/* Trainer recognises a causal model by the name of its class, which fully_shard() has changed; SFTTrainer does not need
+ * the name. */
 struct tensor *label_smoother_loss(struct engine *e, const struct decoder *m, struct tensor *logits,
                                    struct tensor *labels)
 {

@@ -6,11 +6,11 @@ struct tensor *measures_count(struct engine *e, struct tensor *x)
     return tensor_keep(op_reduce(e, x, all, false, PLIM_BINARY_ADD, 1, PLIM_I64));
 }
 
-/* all (world, items) <- x, once for each rank */
+/* Copies x into all (world, items), once for each rank. */
 static void spread(struct engine *e, struct tensor *all, struct tensor *x, int64_t world)
 {
     int64_t items = tensor_elements(x);
-    if (e->halted || e->device->info.simulated) return; /* whose clock knows no collectives of small tensors */
+    if (e->halted || e->device->info.simulated) return; /* its clock has no collectives of small tensors */
     struct tensor *rows = tensor_keep(op_view(e, all, SHAPE(world, items)));
     struct tensor *row = tensor_keep(op_reshape(e, x, SHAPE(1, items)));
     op_copy_(e, rows, row);
@@ -22,7 +22,7 @@ struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world
     if (e->halted) return NULL;
     int64_t items = tensor_elements(x) * world;
     if (world == 1) return tensor_ref(x);
-    struct tensor *own = x->a.ndim ? NULL : tensor_keep(op_clone(e, x)); /* _gpu_gather_one(): of a scalar */
+    struct tensor *own = x->a.ndim ? NULL : tensor_keep(op_clone(e, x)); /* _gpu_gather_one() of a scalar */
     struct tensor *all = tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 1, &items));
     spread(e, all, x, world);
     tensor_drop(e, own);

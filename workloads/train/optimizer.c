@@ -55,7 +55,7 @@ size_t optimizer_group_end(const struct optimizer *o, size_t start)
     return end;
 }
 
-/* Puts those of `list` together whose gradients have one type, by way of `scratch`. */
+/* Sorts `list` into groups whose gradients have one type, using `scratch`. */
 static void group_list(const struct optimizer *o, struct tensor **list, struct tensor **scratch)
 {
     size_t count = 0;
@@ -103,7 +103,7 @@ static void step_all(struct engine *e, struct optimizer *o, struct tensor *found
     e->grad_enabled = grad;
 }
 
-/* A step of `count` of the parameters; their states begin at `first`. */
+/* Steps `count` of the parameters; their states begin at `first`. */
 static void step_part(struct engine *e, const struct parameters *list, size_t first, struct optimizer *o, bool is_last,
                       struct tensor *found_inf, struct tensor *grad_scale)
 {
@@ -183,7 +183,7 @@ void optimizer_foreach(struct engine *e, enum plim_foreach f, size_t count, int 
                          .n_lists = (uint8_t)list_count,
                          .alpha = alpha,
                          .list_length = count};
-    /* a tensor begins with its array, so a list of tensors is a list of arrays */
+    /* A tensor starts with its array, so a list of tensors is a list of arrays. */
     for (int i = 0; i < list_count; i++) op.lists[i] = (const struct plim_array *const *)lists[i];
     engine_launch(e, &op);
 }

@@ -8,7 +8,7 @@ struct pair {
     struct tensor *chosen, *rejected;
 };
 
-/* x.chunk(2, dim=0), or x.split(len(x) // 2), of x (2 pairs, ..), lent: named */
+/* Returns x.chunk(2, dim=0), or x.split(len(x) // 2), of x (2 pairs, ..), lent; both halves are named. */
 struct pair pair_of(struct engine *e, struct tensor *x);
 void pair_drop(struct engine *e, struct pair p);
 

@@ -6,7 +6,7 @@
 #include "pairs.h"
 
 /* compute_loss() of the model's output, values (2 pairs, S) fp32, and the attention mask (2 pairs, S) int64, both lent.
- * Returns the loss, named, and in *scores the scores of the pairs, named. NULL where the engine halted */
+ * Returns the loss, named, and stores the scores of the pairs in *scores, named. NULL if the engine is halted. */
 struct tensor *pairwise_loss(struct engine *e, struct tensor *values, struct tensor *mask, struct pair *scores);
 
 #endif

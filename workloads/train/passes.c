@@ -7,7 +7,7 @@
 
 struct passes {
     struct training_run *r;
-    bool reduces; /* the backward that follows is to reduce the gradients */
+    bool reduces; /* the following backward reduces the gradients */
 };
 
 /* DistributedDataParallel wraps the model in all of its forwards, also those without gradients, but not in
@@ -33,7 +33,7 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     if (!has_own) enter_ddp(passes, trains);
     e->evaluates = evaluates || by_reference;
     e->adapters_off = by_reference && !has_own;
-    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
     forward_logits(r, has_own ? &r->reference.model : &r->model, &unlabelled, passes->reduces, &logits);
     e->evaluates = evaluates;
     e->adapters_off = false;
@@ -42,7 +42,7 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     return logits;
 }
 
-/* PairwiseTrainer's forward: the model's own loss of its logits is computed, too, and lives as long as Python's
+/* PairwiseTrainer's forward: the model also computes its own loss of the logits, which lives as long as a Python
  * variable. */
 static struct tensor *reward(const struct passes *passes, const struct batch *batch,
                              struct tensor *scores[TRAINER_LOGITS])

@@ -1,12 +1,12 @@
-/* A micro-step of trainers that make all logits (LLaMA-Factory's own, axolotl's DPO): its forwards of the models, and
- * the loss of their outputs. */
+/* A micro-step of trainers that materialise all logits (LLaMA-Factory's trainers, axolotl's DPO): the forwards of the
+ * models, and the loss of their outputs. */
 #ifndef PLIM_TRAIN_PASSES_H
 #define PLIM_TRAIN_PASSES_H
 
 #include "training_run.h"
 
-/* The loss of a batch, or of an evaluation's batch (engine.evaluates); named. `reduces`: the backward that follows is
- * to reduce the gradients. `scores` (NULL: not wanted) gets the logits that PairwiseTrainer returns, named. */
+/* Returns the loss of a batch, or of an evaluation's batch (engine.evaluates), named. `reduces`: the following backward
+ * reduces the gradients. `scores` (may be NULL) receives the logits that PairwiseTrainer returns, named. */
 struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bool reduces,
                            struct tensor *scores[TRAINER_LOGITS]);
 

@@ -2,10 +2,10 @@
 #include "measures.h"
 #include "pairs.h"
 
-static const double BETA = 0.1;        /* pref_beta, and simpo_gamma's default over it */
+static const double BETA = 0.1;        /* pref_beta; simpo_gamma's default, divided by it */
 static const double SIMPO_MARGIN = 5;
 
-/* --- of a row --------------------------------------------------------------------------------- */
+/* --- log-probabilities of a row --------------------------------------------------------------- */
 
 struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, struct tensor *labels,
                                     struct tensor **count)
@@ -30,7 +30,7 @@ struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, str
 /* The results of concatenated_forward(); named. The logits are those of all rows. */
 struct scores {
     struct pair log_probs;
-    struct tensor *logits, *average; /* of the chosen answers, a token */
+    struct tensor *logits, *average; /* of the chosen answers, per token */
 };
 
 static void drop_scores(struct engine *e, struct scores *s)
@@ -93,7 +93,7 @@ struct losses {
     struct pair rewards;
 };
 
-/* beta * x.detach() */
+/* Returns beta * x.detach(), named. */
 static struct tensor *reward_of(struct engine *e, struct tensor *x)
 {
     bool grad = e->grad_enabled;
@@ -109,7 +109,8 @@ static struct tensor *minus_log_sigmoid(struct engine *e, struct tensor *x, doub
     return op_neg(e, op_log_sigmoid(e, op_mul_scalar(e, x, scale)));
 }
 
-/* TRL 0.24's dpo_loss() with the default loss_type, sigmoid, and label_smoothing 0, whose term is computed anyway */
+/* TRL 0.24's dpo_loss() with the default loss_type, sigmoid, and label_smoothing 0, whose term is computed
+ * nevertheless. */
 static struct losses of_reference(struct engine *e, struct pair own, struct pair reference)
 {
     struct losses l;
@@ -171,7 +172,7 @@ static struct losses of_model_alone(struct engine *e, enum plim_preference_loss 
     return l;
 }
 
-/* --- what is measured ------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static void read_mean(struct engine *e, struct tensor *x)
 {

@@ -1,23 +1,23 @@
 /* LLaMA-Factory's CustomDPOTrainer (0.9.5, llamafactory/train/dpo/trainer.py, a subclass of TRL 0.24's trainer, whose
- * dpo_loss() it uses): like TRL's newer one (dpo.h) it compares a model and a reference on the rows of each pair, but
- * makes all logits in fp32, which live until the metrics of the loss are computed. */
+ * dpo_loss() it uses). Like TRL's newer trainer (dpo.h) it compares a model and a reference on the rows of each pair,
+ * but materialises all logits in fp32, which are kept until the metrics of the loss are computed. */
 #ifndef PLIM_TRAIN_PREFERENCE_H
 #define PLIM_TRAIN_PREFERENCE_H
 
 #include "workloads/models/model.h"
 
-/* A forward of the rows of a batch, without labels: returns the logits in fp32 (rows, S, V), named. With
- * `by_reference` it is a forward of the reference: a second model, or the same without its adapters. */
+/* A forward of the rows of a batch, without labels. Returns the logits in fp32 (rows, S, V), named. With `by_reference`
+ * it is a forward of the reference: a second model, or the same model without its adapters. */
 typedef struct tensor *preference_forward(void *user, const struct batch *batch, bool by_reference);
 
-/* get_batch_logps() (train/trainer_utils.py) of logits (rows, S, V) and labels (rows, S), lent: returns the sum of the
- * labels' log-probabilities of each row, and in *count the number of labels (rows, int64); both named. NULL where the
- * engine halted */
+/* get_batch_logps() (train/trainer_utils.py) of logits (rows, S, V) and labels (rows, S), lent. Returns the sum of the
+ * labels' log-probabilities of each row, and stores the number of labels (rows, int64) in *count; both named. NULL if
+ * the engine is halted. */
 struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, struct tensor *labels,
                                     struct tensor **count);
 
-/* get_batch_loss_metrics(): the forwards of a micro-step of the model m, its loss and its metrics. Returns the loss,
- * named; NULL where the engine halted. */
+/* get_batch_loss_metrics(): runs the forwards of a micro-step of the model m and computes its loss and metrics. Returns
+ * the loss, named; NULL if the engine is halted. */
 struct tensor *preference_loss(struct engine *e, const struct decoder *m, const struct batch *batch,
                                preference_forward *forward, void *user);
 

@@ -8,7 +8,7 @@ bool plim_ranks_differ(const struct plim_train_setting *setting)
     return parted && setting->world > 1 && setting->rank < 0;
 }
 
-/* The N-th rank that is proven, after the one that was replayed last; -1: there are no more. */
+/* Returns the N-th rank to prove, after the one that was replayed last; -1 if there are no more. */
 static int64_t next_rank(const struct plim_train_setting *setting, const struct plim_replay *of_last, int64_t n)
 {
     int64_t most = setting->world < PLIM_RANKS_PROVEN ? setting->world : PLIM_RANKS_PROVEN;
@@ -31,7 +31,7 @@ enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
         if (st) return st;
         replay.rank = of_rank.rank;
         if (n == 0) rank0_reserved_bytes = replay.peak_reserved_bytes;
-        bool decides = replay.verdict != PLIM_OK || plim_replay_is_restless(&replay); /* it does not fit for ever */
+        bool decides = replay.verdict != PLIM_OK || plim_replay_is_restless(&replay); /* it does not fit provably */
         if (n == 0 || decides || replay.peak_reserved_bytes > out->peak_reserved_bytes) *out = replay;
         out->rank0_reserved_bytes = rank0_reserved_bytes;
         if (decides) return PLIM_OK;

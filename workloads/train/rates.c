@@ -6,7 +6,8 @@ static struct tensor *make_rate(struct engine *e)
 }
 
 /* AcceleratedOptimizer (accelerate's optimizer.py): the rates are moved to the GPU, and load_state_dict() makes deep
- * copies; a copy's storage is made before its tensor, which has an element of its own until then. The copies stay. */
+ * copies; a copy's storage is allocated before its tensor, which initially has an element of its own. The copies are
+ * kept. */
 static void prepare(struct engine *e)
 {
     struct tensor *moved[RATE_GROUPS];
@@ -18,7 +19,7 @@ static void prepare(struct engine *e)
     for (int i = RATE_GROUPS; i-- > 0;) tensor_drop(e, moved[i]);
 }
 
-/* _update_lr() in lr_scheduler.py: new rates, which are copied into the optimizer's, and copies of these */
+/* _update_lr() in lr_scheduler.py: computes new rates, which are copied into the optimizer's, and copies of these. */
 static void update(struct engine *e, struct rates *rates)
 {
     struct tensor *values[RATE_GROUPS], *last[RATE_GROUPS];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seeds of random tensors besides the parameters, which have the first numbers. */
+/* Seeds of random tensors other than the parameters, which use the first numbers. */
 enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 struct plim_replayer {
@@ -15,7 +15,7 @@ struct plim_replayer {
     struct engine *engine;
     plim_replay_stop *stop;
     const void *stop_user;
-    struct plim_timeline *timeline; /* NULL: none is recorded */
+    struct plim_timeline *timeline; /* NULL: not recorded */
     struct plim_links links;
     struct state_list states; /* at the ends of this run's steps, from the second on */
     struct state_list micro_states; /* at the ends of this step's micro-steps */
@@ -73,8 +73,8 @@ void plim_replayer_links(struct plim_replayer *r, const struct plim_links *links
     r->links = *links;
 }
 
-/* The links of a ring through all GPUs: where it leaves a machine, all of a GPU's data passes there, and that
- * link was not measured. */
+/* Returns the link of a ring through all GPUs. If the ring spans machines, all of a GPU's data also passes over the
+ * network, so the slower link counts, which was not measured. */
 static struct plim_replay ring_of(const struct plim_links *links,
                                   const struct plim_train_setting *setting)
 {
@@ -146,7 +146,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     if (is_trainers) {
-        /* vit's positions are no nn.Embedding */
+        /* vit's positions are not an nn.Embedding */
         struct tensor *positions = model->patch_size ? NULL : r->model.position_embedding;
         optimizer_as_trainer(&r->optimizer, r->setting.lora.r > 0,
                              (struct tensor *[]){r->model.embedding, positions, r->model.type_embedding});
@@ -212,7 +212,7 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     engine_reset(r->e);
     r->records = plim_device_can_repeat(replayer->device) && !training_run_is_sharded(r) &&
                  !r->e->memory.trace && !replayer->timeline && !setting->empty_cache_steps &&
-                 setting->loop != PLIM_LOOP_AXOLOTL_DPO; /* which gives cached memory back */
+                 setting->loop != PLIM_LOOP_AXOLOTL_DPO; /* this loop frees cached memory */
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
@@ -222,8 +222,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Does the state at the end of this step show that everything repeats from here on? Returns the period, as a number of
- * these states, or 1 where only small blocks move; 0: it does not. */
+/* Returns the period after which everything repeats from this step on, as a number of these states, or 1 if only small
+ * blocks move; 0 if the state at the end of this step does not show that. */
 static size_t period_of(struct training_run *r, struct state_list *states, size_t settled, int64_t peak_reserved_bytes,
                         bool *small_blocks_move)
 {
@@ -233,7 +233,7 @@ static size_t period_of(struct training_run *r, struct state_list *states, size_
     return *small_blocks_move ? 1 : period;
 }
 
-/* The evaluation before the first step. */
+/* Runs the evaluation before the first step. */
 static void evaluate_at_start(struct training_run *r)
 {
     struct plim_replay *out = &r->out;
@@ -247,8 +247,8 @@ static void evaluate_at_start(struct training_run *r)
     out->start_requested_bytes = start.evaluation_requested_bytes;
 }
 
-/* Runs an evaluation, if one is due after this step. Steps that are known to repeat until then are left out; steps
- * that never repeat are assumed to be over; where nothing is compared, the first four are enough. */
+/* Runs an evaluation if one is due after this step. Skips the steps until then if they are known to repeat, or if
+ * MOST_STEPS have run without a repetition. On a device that cannot repeat, the evaluation follows the fourth step. */
 static void evaluate(struct plim_replayer *replayer, struct plim_replay_step *step, bool compares)
 {
     enum { MOST_STEPS = PLIM_REPLAY_PROOF_STEPS / 4, SETTLED_EVALUATIONS = 3, SETTLED_LATER = 4 };
@@ -348,7 +348,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
                            r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
-/* The step after one that ended as it began: the same, except for the device's queue. */
+/* Skips a step after one that ended as it began: it is the same, except for the device's queue. */
 static void repeat_last_step(struct plim_replayer *replayer, const struct plim_device_round *round,
                              struct driver_use before)
 {
@@ -365,7 +365,7 @@ static void repeat_last_step(struct plim_replayer *replayer, const struct plim_d
     r->out.steps_done++;
 }
 
-/* Runs the steps whose numbers are kept. Nearly always the third ends as it began, and so determines the
+/* Runs the steps whose numbers are kept. Nearly always the third ends as it began, and therefore determines the
  * fourth. */
 static bool first_steps(struct plim_replayer *replayer)
 {

@@ -17,7 +17,7 @@ bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_read
     if (count != 2 * (size_t)steps || replay->steps_done != steps) return false;
     for (int i = 0; i < steps; i++)
         replay->step[i].seconds = readings[2 * i + 1].seconds - readings[2 * i].seconds;
-    /* A last step that repeats the one before was not run. */
+    /* If the last step repeats the one before, it was not run. */
     int last = replay->repeats_after && replay->repeats_after < steps ? steps - 2 : steps - 1;
     if (last >= 0)
         plim_replay_note_load(replay, &readings[2 * last].load, &readings[2 * last + 1].load);

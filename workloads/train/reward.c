@@ -3,7 +3,7 @@
 
 enum { CHOSEN, REJECTED };
 
-/* x.mean() of a vector, lent: a scalar that has a gradient; floating */
+/* Returns x.mean() of a vector, lent: a scalar with a gradient; floating. */
 static struct tensor *mean_of(struct engine *e, struct tensor *x)
 {
     return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
@@ -16,7 +16,8 @@ static struct tensor *distance_from_zero(struct engine *e, struct tensor *const 
     return op_mul_scalar(e, mean_of(e, squares), coefficient);
 }
 
-/* The smallest reward, their mean and the largest, of all ranks; named */
+/* Reads the smallest reward, their mean and the largest, over all ranks. Returns the variable that stays alive,
+ * named. */
 static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, int64_t world)
 {
     struct tensor *all = measures_gather(e, rewards, world);
@@ -26,7 +27,7 @@ static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, 
     return all;
 }
 
-/* The share of pairs whose chosen answer has the larger reward. */
+/* Reads the share of pairs whose chosen answer has the larger reward. */
 static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int64_t world)
 {
     struct tensor *is_larger = op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]);
@@ -37,7 +38,7 @@ static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int
     tensor_drop(e, mean);
 }
 
-/* By how much it is larger; returns the variable that stays, named */
+/* Reads the mean difference of the two rewards. Returns the variable that stays alive, named. */
 static struct tensor *measure_margin(struct engine *e, struct tensor *const pair[2], int64_t world)
 {
     struct tensor *margins = tensor_keep(op_sub(e, pair[CHOSEN], pair[REJECTED]));

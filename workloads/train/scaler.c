@@ -1,4 +1,4 @@
-/* GradScaler and clip_grad_norm_, temporary by temporary. */
+/* GradScaler and clip_grad_norm_, with the same temporaries as PyTorch's. */
 #include "scaler.h"
 #include "devices/needs/needs.h"
 #include <math.h>
@@ -25,7 +25,8 @@ struct tensor *scaler_scale(struct engine *e, struct scaler *s, struct tensor *l
     return op_mul(e, loss, s->scale);
 }
 
-/* found_inf and 1 / scale in the form that the kernel over all gradients takes: a copy of each */
+/* Passes copies of found_inf and 1 / scale to the kernel that unscales all gradients, as PyTorch does for each
+ * device. */
 static void unscale(struct engine *e, struct scaler *s, struct optimizer *o, struct tensor *inverse,
                     struct tensor *zero)
 {
@@ -69,8 +70,7 @@ void scaler_unscale(struct engine *e, struct scaler *s, struct optimizer *o)
     s->unscaled = true;
 }
 
-/* A fused optimizer takes the scaler's tensors: the check runs with a factor of 1, the step
- * unscales. */
+/* A fused optimizer receives the scaler's tensors: the check runs with a factor of 1, and the step unscales. */
 static void fused_step(struct engine *e, struct scaler *s, struct optimizer *o)
 {
     if (!s->unscaled) {
@@ -126,7 +126,8 @@ static int64_t chunks_of(const struct tensor *x)
     return (tensor_elements(x) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
 }
 
-/* The partial sums of _foreach_norm, one per chunk of a tensor, with as many for each tensor as for the largest. */
+/* Returns the partial sums of _foreach_norm, one per chunk of a tensor; each tensor has as many as the largest one
+ * needs. */
 static struct tensor *partials_2_11(struct engine *e, size_t n, struct tensor *const *grads)
 {
     int64_t largest = 0;
@@ -135,7 +136,8 @@ static struct tensor *partials_2_11(struct engine *e, size_t n, struct tensor *c
     return tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)n * largest), 0));
 }
 
-/* The same in PyTorch 2.15: each tensor has its own number. `starts`: where those of each tensor begin, and the end. */
+/* The same in PyTorch 2.15, where each tensor has as many as it needs. Stores in *starts the index at which those of
+ * each tensor begin, and the end. */
 static struct tensor *partials_2_15(struct engine *e, size_t n, struct tensor *const *grads,
                                     struct tensor **starts)
 {
@@ -148,7 +150,7 @@ static struct tensor *partials_2_15(struct engine *e, size_t n, struct tensor *c
     return tensor_keep(op_full(e, PLIM_F32, SHAPE(all), 0));
 }
 
-/* _foreach_norm: partial sums, then one number per tensor; named */
+/* _foreach_norm: partial sums, then one number per tensor; named. */
 static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct tensor **norms)
 {
     struct tensor *starts = NULL;
@@ -169,7 +171,7 @@ static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct t
     tensor_drop(e, starts);
 }
 
-/* torch.stack of scalars */
+/* torch.stack of scalars into `into`. */
 static void stack(struct engine *e, size_t n, struct tensor *const *scalars, struct tensor *into)
 {
     struct plim_op op = {.kind = PLIM_OP_CAT,
@@ -181,7 +183,7 @@ static void stack(struct engine *e, size_t n, struct tensor *const *scalars, str
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* every gradient times the scalar on the device */
+/* Multiplies every gradient by the scalar on the device. */
 static void scale_all(struct engine *e, struct optimizer *o, struct tensor *factor)
 {
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
@@ -195,7 +197,7 @@ static void scale_all(struct engine *e, struct optimizer *o, struct tensor *fact
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* The norms of DTensors from those of this rank's shards: their squares are summed over the ranks. */
+/* Returns the norms of DTensors, computed from those of this rank's shards: their squares are summed over the ranks. */
 static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
 {
     struct tensor *squares = tensor_keep(op_mul(e, norms, norms));
@@ -206,7 +208,7 @@ static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
     return roots;
 }
 
-/* The norms of all gradients, into o->scratch, one kernel for each type; returns the type of their stack */
+/* Stores the norms of all gradients in o->scratch, with one kernel per type. Returns the type of their stack. */
 static enum plim_dtype norms_by_type(struct engine *e, struct optimizer *o)
 {
     size_t end;

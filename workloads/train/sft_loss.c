@@ -1,7 +1,7 @@
 #include "sft_loss.h"
 #include "measures.h"
 
-enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper end */
+enum { MOST_ITEMS = 1 << 30 }; /* clamp(min=1) has no upper bound */
 
 static void measure(struct engine *e, struct sft_held *held, int64_t world)
 {
@@ -15,7 +15,8 @@ static void measure(struct engine *e, struct sft_held *held, int64_t world)
     measures_read_mean(e, held->correct, held->labels);
 }
 
-/* -log_probs.sum() / number, in training times the number of ranks, plus the load-balancing loss of the experts */
+/* -log_probs.sum() / number, in training times the number of ranks, plus the load-balancing loss of the experts. Stores
+ * its variables in *held. */
 static struct tensor *loss_of(struct engine *e, struct tensor *items, int64_t world, const struct decoder *m,
                               struct sft_held *held)
 {

@@ -11,7 +11,7 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
     optimizer_group(o);
     struct tensor **buffer = o->by_trainer ? o->grads : o->state[MOMENTUM];
     if (o->by_trainer) {
-        /* gradients as they are */
+        /* without momentum the gradients are used directly */
     } else if (!o->started) { /* the first buffer is a copy of the gradient */
         enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
         for (size_t i = 0; i < o->count; i++)

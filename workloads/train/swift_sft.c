@@ -6,7 +6,7 @@ static bool is_swifts(const struct engine *e, const struct decoder *m)
     return m->setting->loop == PLIM_LOOP_SWIFT_SFT && !e->halted;
 }
 
-/* torch.nn.functional.pad() of x (1, n) or (n) by one element before or after it; named */
+/* torch.nn.functional.pad() of x (1, n) or (n) by one element before it (in_front) or after it; named. */
 static struct tensor *pad(struct engine *e, struct tensor *x, bool in_front, double value)
 {
     int dim = x->a.ndim - 1;
@@ -22,7 +22,7 @@ static struct tensor *pad(struct engine *e, struct tensor *x, bool in_front, dou
     return y;
 }
 
-/* prepare_logits_to_keep() for one row: a mask selects the tokens */
+/* prepare_logits_to_keep() for one row: selects the tokens by a mask. */
 static void keep_by_mask(struct engine *e, const struct decoder *m, struct batch *b)
 {
     int64_t tokens = tensor_elements(b->labels), found = decoder_labels(m);
@@ -39,7 +39,7 @@ static void keep_by_mask(struct engine *e, const struct decoder *m, struct batch
     tensor_drop_all(e, later, mask);
 }
 
-/* The same for several rows: the last tokens, as many as the row with most needs */
+/* The same for several rows: keeps the last tokens, as many as are needed by the row that needs most. */
 static void keep_last(struct engine *e, const struct decoder *m, struct batch *b)
 {
     struct tensor *counts = op_compare_scalar(e, PLIM_BINARY_NE, b->labels, PLIM_IGNORED_TARGET);

@@ -40,7 +40,7 @@ enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, ui
     *loop = (struct trainer_loop){.model = model, .seed = seed, .count = count};
     loop->batches = calloc((size_t)count, sizeof(*loop->batches));
     if (!loop->batches) return PLIM_NOMEM;
-    bool is_zero = plim_sharding_is_zero(model->setting->sharding); /* DeepSpeed's engine leaves rates on the host */
+    bool is_zero = plim_sharding_is_zero(model->setting->sharding); /* with DeepSpeed's engine rates stay on the host */
     if (plim_optimizer_is_torchao(model->setting->optimizer) && !is_zero) rates_create(e, &loop->rates);
     loop->sum = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
     return PLIM_OK;
@@ -54,16 +54,16 @@ void trainer_loop_finish(struct trainer_loop *loop)
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
-/* TRL's and LLaMA-Factory's trainers have a compute_loss() of their own, and a prediction_step(), too, except
- * RewardTrainer. */
+/* True for TRL's and LLaMA-Factory's trainers, which override compute_loss(), and, except RewardTrainer,
+ * prediction_step(). */
 static bool has_own_loss(const struct trainer_loop *loop)
 {
     return plim_loop_has_own_loss(loop->model->setting->loop);
 }
 
-/* Is the loss a mean, which is divided by the accumulation? It is where no labels are counted: for pairs of rows and
- * for kto (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's have model_accepts_loss_kwargs
- * False), and for a model that takes no number of labels. */
+/* True if the loss is a mean, which is divided by the number of accumulation steps. It is if labels are not counted:
+ * for pairs of rows and for kto (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's trainers have
+ * model_accepts_loss_kwargs False), and for a model that takes no number of labels. */
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
     enum plim_loop kind = loop->model->setting->loop;
@@ -72,7 +72,7 @@ static bool has_mean_loss(const struct trainer_loop *loop)
     return is_of_pairs || !decoder_takes_items(loop->model);
 }
 
-/* GRPOTrainer's batches are prompts, which stay on the host; it makes its own tensors from them (grpo.h). */
+/* GRPOTrainer's batches are prompts, which stay on the host; it creates its own tensors from them (grpo.h). */
 static bool is_grpo(const struct trainer_loop *loop)
 {
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
@@ -97,8 +97,8 @@ static void drop_batch(struct engine *e, const struct batch *batch)
     tensor_drop_list(e, parts, BATCH_PARTS);
 }
 
-/* Labels as the loss sees them: ForCausalLMLoss shifts them. Trainer tells it by the names of classes (ForCausalLM,
- * ForConditionalGeneration), which GPT2LMHeadModel does not have. Named. */
+/* Returns the labels that the loss uses, named: ForCausalLMLoss shifts them. Trainer recognises that by the class names
+ * (ForCausalLM, ForConditionalGeneration), which GPT2LMHeadModel lacks. */
 static struct tensor *labels_to_count(struct engine *e, const struct decoder *m, struct tensor *labels)
 {
     bool is_causal = m->config->task == PLIM_TASK_CAUSAL_LM && !m->config->encoder_layers;
@@ -108,7 +108,7 @@ static struct tensor *labels_to_count(struct engine *e, const struct decoder *m,
     return tensor_keep(tensor_alias(e, labels, 2, shape, labels->a.stride, 1));
 }
 
-/* sum(labels.ne(-100).sum() for each batch): a Python sum, which begins with 0. Named. */
+/* sum(labels.ne(-100).sum() for each batch): a Python sum, which starts at 0. Named. */
 static struct tensor *count_items(struct engine *e, const struct decoder *m, const struct batch *batches,
                                   int64_t count)
 {
@@ -131,7 +131,7 @@ static int64_t world_of(const struct trainer_loop *loop)
     return plim_setting_ranks(loop->model->setting);
 }
 
-/* _get_num_items_in_batch(): the labels that count, of all ranks; named */
+/* _get_num_items_in_batch(): the number of labels that count, over all ranks; named. */
 static struct tensor *items_of(struct engine *e, const struct trainer_loop *loop, const struct batch *batches,
                                int64_t count)
 {
@@ -155,7 +155,7 @@ void trainer_loop_begin_step(struct engine *e, struct trainer_loop *loop)
     struct tensor *items = is_uncounted ? NULL : items_of(e, loop, batches, loop->count);
     for (int64_t i = 0; i < last; i++) drop_batch(e, &loop->batches[i]);
     tensor_drop(e, loop->items);
-    drop_batch(e, &loop->batches[last]); /* the loop's own variable still had it */
+    drop_batch(e, &loop->batches[last]); /* the loop's variable held it until now */
     free(loop->batches);
     loop->batches = batches;
     loop->items = items;
@@ -180,7 +180,7 @@ void trainer_loop_drop_logits(struct engine *e, struct trainer_loop *loop)
 struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct tensor *logits, bool is_mixed)
 {
     if (!is_mixed || e->halted) return logits;
-    struct tensor *wide = logits ? tensor_hold(op_to(e, logits, PLIM_F32)) : NULL; /* they go when all are wide */
+    struct tensor *wide = logits ? tensor_hold(op_to(e, logits, PLIM_F32)) : NULL; /* freed when all are cast */
     if (m->encoded) tensor_set(e, &m->encoded, op_to(e, m->encoded, PLIM_F32));
     tensor_drop(e, logits);
     return wide;
@@ -189,17 +189,17 @@ struct tensor *trainer_loop_widen(struct engine *e, struct decoder *m, struct te
 struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, struct tensor **loss)
 {
     if (!loop->model) return tensor_ref(*loss);
-    /* by the number of processes; or a mean, of which as many are added up */
+    /* a sum is multiplied by the number of processes; a mean is divided by the number of accumulation steps */
     if (!has_own_loss(loop) && !has_mean_loss(loop)) tensor_set(e, loss, op_mul_scalar_(e, *loss, 1));
     if (has_mean_loss(loop)) {
-        trainer_loop_drop_logits(e, loop); /* behind compute_loss() */
+        trainer_loop_drop_logits(e, loop); /* after compute_loss() */
         tensor_set(e, loss, op_div_scalar(e, *loss, (double)loop->count));
     }
     trainer_loop_drop_logits(e, loop);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every && (loop->steps - 1) % every == 0 && !e->halted) plim_allocator_empty_cache(e->allocator);
     if (plim_sharding_is_zero(loop->model->setting->sharding)) return tensor_ref(*loss);
-    return tensor_keep(op_div_scalar(e, *loss, 1)); /* accelerate's own accumulation, which Trainer leaves at 1 */
+    return tensor_keep(op_div_scalar(e, *loss, 1)); /* accelerate's own accumulation, which is 1 with Trainer */
 }
 
 /* torch.isnan(loss) or torch.isinf(loss) */
@@ -247,19 +247,19 @@ void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
 
 /* --- an evaluation ---------------------------------------------------------------------------- */
 
-/* Tensors kept of an evaluation's batches (EvalLoopContainer); named or NULL */
+/* Tensors kept from an evaluation's batches (EvalLoopContainer); named or NULL. */
 struct kept {
     struct tensor *losses, *logits[TRAINER_LOGITS], *labels;
 };
 
-/* nested_concat(): all that was kept is copied each time. */
+/* nested_concat(): copies everything kept so far each time. */
 static void keep(struct engine *e, struct tensor **all, struct tensor *more)
 {
     if (*all) tensor_set(e, all, op_cat(e, 2, (struct tensor *[]){*all, more}, 0));
     else *all = tensor_ref(more);
 }
 
-/* accelerator.gather() of each rank's tensor; the same tensor for one rank. */
+/* accelerator.gather() of each rank's tensor; the same tensor on one rank. */
 static void gather(struct engine *e, const struct trainer_loop *loop, struct tensor **x)
 {
     int64_t world = world_of(loop), shape[PLIM_MAX_DIMS];
@@ -269,7 +269,8 @@ static void gather(struct engine *e, const struct trainer_loop *loop, struct ten
     tensor_set(e, x, tensor_empty(e, (enum plim_dtype)(*x)->a.dtype, (*x)->a.ndim, shape));
 }
 
-/* pad_across_processes(): the shape of a tensor with more than one dimension is copied to the GPU, to be compared. */
+/* pad_across_processes(): the shape of a tensor with more than one dimension is copied to the GPU and compared between
+ * the ranks. */
 static void compare_shapes(struct engine *e, const struct trainer_loop *loop, const struct tensor *x)
 {
     if (e->halted || x->a.ndim < 2) return;
@@ -285,8 +286,8 @@ static void drop_kept(struct engine *e, struct kept *kept)
     *kept = (struct kept){0};
 }
 
-/* LLaMA-Factory's rm stage keeps the scores, and the labels if it sets their names (get_train_args()
- * of hparams/parser.py: for adapters) */
+/* LLaMA-Factory's rm stage keeps the scores, and the labels if it sets their names (get_train_args() of
+ * hparams/parser.py: with adapters). */
 static struct kept predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                                   trainer_loop_forward *forward, void *user)
 {
@@ -298,8 +299,8 @@ static struct kept predict_scores(struct engine *e, const struct trainer_loop *l
     return kept;
 }
 
-/* Outputs besides logits, none of which is an ignored key: rope_deltas, or gemma3's image_hidden_states; named
- * or NULL */
+/* Returns an output other than the logits that is not an ignored key: rope_deltas, or gemma3's image_hidden_states;
+ * named or NULL. */
 static struct tensor *take_output(struct decoder *m, const struct batch *batch)
 {
     if (batch->grids) return m->vision.deltas ? tensor_ref(m->vision.deltas) : NULL;
@@ -308,7 +309,7 @@ static struct tensor *take_output(struct decoder *m, const struct batch *batch)
     return states;
 }
 
-/* prediction_step(): its results, named. */
+/* prediction_step(); its results are named. */
 static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
@@ -333,7 +334,7 @@ static struct kept predict(struct engine *e, const struct trainer_loop *loop, co
     return (struct kept){.losses = mean};
 }
 
-/* This rank's logits live until all are gathered. */
+/* This rank's logits are kept until all are gathered. */
 static void gather_logits(struct engine *e, const struct trainer_loop *loop, struct tensor *logits[TRAINER_LOGITS])
 {
     struct tensor *own[TRAINER_LOGITS] = {NULL};
@@ -344,7 +345,7 @@ static void gather_logits(struct engine *e, const struct trainer_loop *loop, str
     tensor_drop_list(e, own, TRAINER_LOGITS);
 }
 
-/* The earlier logits live until all are joined. */
+/* The earlier logits are kept until all are concatenated. */
 static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], struct tensor *more[TRAINER_LOGITS])
 {
     struct tensor *before[TRAINER_LOGITS] = {NULL};
@@ -355,7 +356,7 @@ static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], st
     tensor_drop_list(e, before, TRAINER_LOGITS);
 }
 
-/* losses.repeat(batch_size), joined to the earlier ones. */
+/* losses.repeat(batch_size), concatenated with the earlier ones. */
 static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
 {
     const int64_t rows = loop->model->setting->evaluation.batch;
@@ -396,7 +397,7 @@ static void run_evaluation(struct engine *e, const struct trainer_loop *loop, tr
         add_to_kept(e, loop, &all, &one);
         bool gathers = asked->accumulation && (i + 1) % asked->accumulation == 0;
         if (!asked->batch_metrics && !gathers) continue;
-        if (!asked->batch_metrics) drop_kept(e, &all); /* to the host */
+        if (!asked->batch_metrics) drop_kept(e, &all); /* copied to the host */
         drop_kept(e, &one);
         plim_allocator_empty_cache(e->allocator);
     }
@@ -420,7 +421,7 @@ void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, st
     model->setting = trains;
 }
 
-/* --- the proof -------------------------------------------------------------------------------- */
+/* --- fingerprint ------------------------------------------------------------------------------ */
 
 uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x)
 {
@@ -437,10 +438,10 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
         fingerprint = trainer_loop_add_place(fingerprint, kept[i]);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every > 1) {
-        int64_t at = loop->steps % every; /* what comes next is not what came behind another step */
+        int64_t at = loop->steps % every; /* the next step depends on it */
         fingerprint = plim_hash(fingerprint, &at, sizeof(at));
     }
-    /* The batches of a step go all at once, so that it is one which of them lies where. */
+    /* The batches of a step are freed together, so it does not matter which of them is at which place. */
     uint64_t batches = 0;
     for (int64_t i = 0; i < loop->count; i++) {
         struct tensor *parts[BATCH_PARTS];

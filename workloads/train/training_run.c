@@ -1,4 +1,4 @@
-/* The steps of a training run: as many micro-steps as determine all others, and the update. */
+/* The steps of a training run: as many micro-steps as determine all others, and the optimizer's update. */
 #include "training_run.h"
 #include "autotune/base/array.h"
 #include "devices/half.h"
@@ -26,7 +26,8 @@ void training_run_enter(struct training_run *r, const char *phase)
     if (r->e->memory.timeline) r->e->memory.timeline->phase = phase;
 }
 
-/* Reading the loss is no operation of the training loop. It has 16 bits if the logits have and nothing widens them. */
+/* Returns the value of the loss, NaN if it is not computed. This read is not part of the training loop. The loss is in
+ * 16 bits if the logits are and nothing casts them. */
 static double loss_of(struct engine *e, const struct tensor *loss)
 {
     uint16_t half[2] = {0};
@@ -46,7 +47,7 @@ static void look_for_stop(struct training_run *r)
     if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
 }
 
-/* Ends FSDP2's forward for the outputs of TRL's fused head, in the order of their fields (FusedCausalLMOutput) */
+/* Ends FSDP2's forward for the outputs of TRL's fused head, in the order of their fields (FusedCausalLMOutput). */
 static void leave_fsdp(struct training_run *r, struct fused_output *out)
 {
     struct tensor **const outputs[FSDP_OUTPUTS] = {&out->loss, &out->log_probs, &out->entropy, &out->mean_logits,
@@ -54,15 +55,15 @@ static void leave_fsdp(struct training_run *r, struct fused_output *out)
     fsdp_after_forward(r->e, &r->fsdp, out->log_probs, outputs, FSDP_OUTPUTS);
 }
 
-/* The outputs that TRL's trainers ask of the model's head */
+/* Returns the outputs that TRL's trainers request from the model's head. */
 static unsigned scores_of(const struct training_run *r)
 {
     if (r->setting.loop == PLIM_LOOP_TRL_GRPO) return TRL_ENTROPY;
     return TRL_ENTROPY | TRL_IS_TOP1 | (r->setting.loop == PLIM_LOOP_TRL_DPO ? TRL_MEAN_LOGITS : 0);
 }
 
-/* A forward of a model with TRL's head besides the forward that trains, without DistributedDataParallel or DeepSpeed's
- * engine around it. `reduces`: the backward that follows is to reduce the gradients. */
+/* Runs a forward of a model with TRL's head, other than the one that is trained, not wrapped by DistributedDataParallel
+ * or DeepSpeed's engine. `reduces`: the following backward reduces the gradients. */
 static struct fused_output run_fused(struct training_run *r, struct decoder *m, const struct batch *batch,
                                      unsigned wanted, bool reduces)
 {
@@ -78,8 +79,8 @@ static struct fused_output run_fused(struct training_run *r, struct decoder *m, 
     return out;
 }
 
-/* With smoothed labels SFTTrainer's metrics come from a second forward, without gradients; `loss` is taken.
- * `reduces`: the backward that follows the first is to reduce the gradients. */
+/* With smoothed labels SFTTrainer computes its metrics from a second forward, without gradients; `loss` is taken.
+ * `reduces`: the backward of the first forward reduces the gradients. */
 static struct tensor *measure_again(struct training_run *r, const struct batch *batch, struct tensor *items,
                                     struct tensor *loss, bool reduces)
 {
@@ -96,8 +97,8 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
     return loss;
 }
 
-/* The reference's outputs for the rows: of a separate model, or of the trained one without its adapters. `reduces`:
- * the backward that follows is to reduce the gradients. */
+/* Returns the reference's outputs for the rows: those of a separate model, or of the trained one without its adapters.
+ * `reduces`: the following backward reduces the gradients. */
 static struct fused_output judge(struct training_run *r, const struct batch *batch, bool reduces)
 {
     struct engine *e = r->e;
@@ -107,9 +108,9 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     e->grad_enabled = false;
     e->evaluates = true;
     e->adapters_off = !has_own;
-    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which is another in evaluations */
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
     out = has_own ? run_fused(r, &r->reference.model, batch, 0, reduces)
-                  : run_fused(r, &r->model, batch, scores_of(r), reduces); /* its head is the one that was put there */
+                  : run_fused(r, &r->model, batch, scores_of(r), reduces); /* it has the trained model's head */
     zero_after_forward(e, &r->zero);
     e->adapters_off = false;
     e->evaluates = evaluates;
@@ -117,8 +118,8 @@ static struct fused_output judge(struct training_run *r, const struct batch *bat
     return out;
 }
 
-/* The loss of the head's outputs, which are taken. `trains`: not in an evaluation; `reduces` as above.
- * The caller drops *held. */
+/* Returns the loss of the head's outputs, which are taken. `trains` is false in an evaluation; `reduces` as above. The
+ * caller drops *held. */
 static struct tensor *trl_loss(struct training_run *r, struct fused_output *fused, struct batch *batch,
                                bool trains, bool reduces, struct sft_held *held)
 {
@@ -131,7 +132,8 @@ static struct tensor *trl_loss(struct training_run *r, struct fused_output *fuse
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
-/* The loss of a model without labels, from its logits, lent; named. `trains`: not in an evaluation. */
+/* Returns the loss of a model without labels, computed from its logits, lent; named. `trains` is false in an
+ * evaluation. */
 static struct tensor *loss_of_logits(struct training_run *r, struct tensor *logits, const struct batch *batch,
                                      bool trains)
 {
@@ -139,7 +141,7 @@ static struct tensor *loss_of_logits(struct training_run *r, struct tensor *logi
     return label_smoother_loss(r->e, &r->model, logits, batch->labels);
 }
 
-/* A forward and its loss, named. `reduces`: its backward is to reduce the gradients. */
+/* Runs a forward. Returns its loss, named. `reduces`: its backward reduces the gradients. */
 static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
@@ -190,7 +192,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
     return loss;
 }
 
-/* `recorded`: the stretch of the tape that the micro-step is recorded in; NULL: it is not recorded. */
+/* `recorded`: the section of the tape in which the micro-step is recorded; NULL: it is not recorded. */
 static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
                            struct stretch *recorded)
 {
@@ -234,8 +236,8 @@ static void play_micro_step(struct training_run *r, struct plim_replay_step *s,
     stretch_play_second_half(e, r->tape, recorded);
 }
 
-/* A micro-step; where GPUs reduce gradients, not the last one. Tensors that only the very first one makes (workspaces)
- * stay out of the recording. */
+/* Runs or plays a micro-step; if GPUs reduce gradients, not the last one. Tensors that only the very first one
+ * allocates (workspaces) are not recorded. */
 static void micro_step(struct training_run *r, struct plim_replay_step *s, bool is_first, bool is_last)
 {
     struct stretch *stretch = is_first ? &r->first : &r->further;
@@ -246,7 +248,7 @@ static void micro_step(struct training_run *r, struct plim_replay_step *s, bool 
         stretch_begin(r->e, r->tape, stretch);
         run_micro_step(r, s, is_last, stretch);
         stretch_end(r->e, stretch);
-        /* A first one is played only when it is known that all it leaves is given back. */
+        /* A first one is played only when it is known that everything it leaves is freed. */
         stretch->known = !is_first && !r->tape->broken && !r->tape->kept;
     } else {
         run_micro_step(r, s, is_last, NULL);
@@ -262,7 +264,7 @@ static void run_update(struct training_run *r)
         return;
     }
     trainer_loop_begin_update(e, &r->trainer);
-    if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer takes the norm all the same */
+    if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer computes the norm nevertheless */
         scaler_unscale(e, &r->scaler, &r->optimizer);
         double limit = r->setting.clip > 0 ? r->setting.clip : INFINITY;
         trainer_loop_take_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, limit));
@@ -273,7 +275,7 @@ static void run_update(struct training_run *r)
     optimizer_zero_grad(e, &r->optimizer);
 }
 
-/* The optimizer's part of a step. */
+/* Runs or plays the optimizer's part of a step. */
 static void update(struct training_run *r)
 {
     struct engine *e = r->e;
@@ -287,7 +289,7 @@ static void update(struct training_run *r)
         run_update(r);
         stretch_end(e, &r->update);
         r->first.known = r->update.known = !r->tape->broken && !r->tape->kept;
-        r->tape->broken = !r->first.known; /* nothing more comes on it */
+        r->tape->broken = !r->first.known; /* nothing more is recorded on it */
     } else {
         run_update(r);
     }
@@ -305,7 +307,6 @@ struct driver_use training_run_driver_use(const struct training_run *r)
     return (struct driver_use){training_run_retries(r), load.driver_seconds};
 }
 
-/* Adds the driver's use between two moments `times` times more, for parts that are not run. */
 void training_run_repeat_driver_use(struct training_run *r, struct driver_use from, struct driver_use to,
                               int64_t times)
 {
@@ -313,7 +314,6 @@ void training_run_repeat_driver_use(struct training_run *r, struct driver_use fr
     plim_device_spend(r->e->device, (to.seconds - from.seconds) * (double)times);
 }
 
-/* How many entries ago the allocator was in its present state; 0: it never was. */
 size_t training_run_since_this_state(struct training_run *r, struct state_list *states)
 {
     size_t since = 0;
@@ -330,11 +330,11 @@ size_t training_run_since_this_state(struct training_run *r, struct state_list *
 bool training_run_only_small_blocks_move(struct training_run *r, struct state_list *states, size_t count,
                                          int64_t peak_reserved_bytes)
 {
-    static const int64_t ROOM = 32 << 20; /* 16 segments of small blocks; 10 MiB were seen to be taken in 400 steps */
+    static const int64_t ROOM = 32 << 20; /* 16 segments of small blocks; up to 10 MiB were allocated in 400 steps */
     struct state *last = &states->items[states->count - 1];
     last->large = plim_allocator_fingerprint_large(r->e->allocator);
     last->peak_reserved_bytes = peak_reserved_bytes;
-    if (training_run_retries(r) > 0) return false; /* memory ran out before: nothing is to spare */
+    if (training_run_retries(r) > 0) return false; /* memory ran out before: none is left */
     if (states->count < count || plim_device_free_bytes(r->e->device) < ROOM) return false;
     size_t period = 1;
     while (period <= count / 2 && last[-(ptrdiff_t)period].large != last->large) period++;
@@ -348,20 +348,20 @@ bool training_run_only_small_blocks_move(struct training_run *r, struct state_li
     return true;
 }
 
-/* The number of micro-steps that repeat from now on; 0: it is not known. */
+/* Returns the period after which micro-steps repeat from now on, or 0 if it is unknown. */
 static int64_t period_of_micro_steps(struct training_run *r)
 {
     int64_t period = (int64_t)training_run_since_this_state(r, r->micro_states);
     if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
     r->restless = training_run_retries(r) > 0;
-    if (r->restless) { /* memory did not run out, but nothing says that it never does */
+    if (r->restless) { /* memory did not run out, but may do so later */
         r->e->oom_asked_bytes = 0;
         engine_halt(r->e, HALT_OOM);
     }
     return 1;
 }
 
-/* Repeats the micro-steps since the allocator was in its present state `times` times more. */
+/* Repeats the micro-steps since the allocator was last in its present state `times` times, without running them. */
 static void repeat_recorded(struct training_run *r, int64_t period, int64_t times)
 {
     const struct state *now = &r->micro_states->items[r->micro_states->count - 1];
@@ -369,7 +369,7 @@ static void repeat_recorded(struct training_run *r, int64_t period, int64_t time
     training_run_repeat_driver_use(r, now[-period].use, now->use, times);
 }
 
-/* Runs a round of `period` micro-steps, which counts for `times` rounds in all. */
+/* Runs a round of `period` micro-steps, which counts as `times` rounds in total. */
 static void run_round(struct training_run *r, struct plim_replay_step *s, int64_t period, int64_t times)
 {
     struct engine *e = r->e;
@@ -385,8 +385,8 @@ static void run_round(struct training_run *r, struct plim_replay_step *s, int64_
     r->link.waited += (r->link.waited - waited) * (double)(times - 1);
 }
 
-/* Runs micro-steps until the effect of the rest is known, which is then not run. Where GPUs reduce
- * gradients the last one is always run. */
+/* Runs micro-steps until the effect of the remaining ones is known, which are then skipped. If GPUs reduce gradients,
+ * the last one is always run. */
 static void micro_steps(struct training_run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
@@ -409,15 +409,15 @@ static void micro_steps(struct training_run *r, struct plim_replay_step *s)
     if (last_differs && !e->halted) run_micro_step(r, s, true, NULL);
 }
 
-/* The scores of samples in a generation of GRPOTrainer: by the model in training mode, without checkpointing, and
- * wrapped by accelerate in autocast only */
+/* Computes the scores of samples in a generation of GRPOTrainer: with the model in training mode, without
+ * checkpointing, wrapped by accelerate only in autocast. */
 static struct fused_output score_samples(void *user, const struct batch *batch, bool by_reference)
 {
     struct training_run *r = user;
     struct engine *e = r->e;
     bool has_own = by_reference && r->reference.model.family;
     e->checkpointing_off = true;
-    e->evaluates = has_own; /* what from_pretrained() made */
+    e->evaluates = has_own; /* from_pretrained() returns a model in evaluation mode */
     e->adapters_off = by_reference && !has_own;
     struct fused_output out =
         run_fused(r, has_own ? &r->reference.model : &r->model, batch, has_own ? 0 : scores_of(r), false);
@@ -426,8 +426,8 @@ static struct fused_output score_samples(void *user, const struct batch *batch, 
     return out;
 }
 
-/* A forward of generate(). accelerate wrapped the model in autocast; peft's generate() calls the base within it, not
- * DeepSpeed's engine. */
+/* A forward of generate(). accelerate wrapped the model in autocast; peft's generate() calls the base model inside it,
+ * not DeepSpeed's engine. */
 static struct tensor *next_logits(void *user, const struct batch *batch, struct decoder_cache *cache)
 {
     struct training_run *r = user;
@@ -485,14 +485,14 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     r->out.communication_seconds = r->link.waited - waited;
 }
 
-/* A forward of an evaluation, by the model itself, without DistributedDataParallel or DeepSpeed's engine around
- * it. */
+/* Runs a forward of an evaluation, on the model itself, not wrapped by DistributedDataParallel or DeepSpeed's
+ * engine. */
 static struct tensor *evaluate_logits(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     return forward_logits(r, &r->model, batch, false, logits);
 }
 
-/* For TRL's trainers: metrics of the logits get them by another forward. */
+/* For TRL's trainers: metrics that need the logits compute them in another forward. */
 static struct tensor *evaluate_fused(struct training_run *r, const struct batch *batch, struct tensor **logits)
 {
     struct engine *e = r->e;
@@ -504,7 +504,7 @@ static struct tensor *evaluate_fused(struct training_run *r, const struct batch 
     struct tensor *loss = trl_loss(r, &fused, &labelled, false, false, &held);
     if (batch->completions) tensor_drop(e, labelled.labels);
     zero_after_forward(e, &r->zero);
-    struct tensor *states = r->model.encoded; /* its output's, which lives as long */
+    struct tensor *states = r->model.encoded; /* held by its output, which lives as long */
     r->model.encoded = NULL;
     if (r->setting.evaluation.keeps != PLIM_PREDICTIONS_LOSS) {
         evaluate_logits(r, &unlabelled, logits);
@@ -550,6 +550,6 @@ void training_run_evaluate(struct training_run *r, struct plim_replay_step *s)
     s->evaluation_allocated_bytes = stats->allocated_peak;
     s->evaluation_reserved_bytes = stats->reserved_peak;
     s->evaluation_requested_bytes = stats->requested_peak;
-    /* gc_collect() of its Seq2SeqTrainer.evaluate() */
+    /* gc_collect() in ms-swift's Seq2SeqTrainer.evaluate() */
     if (r->setting.loop == PLIM_LOOP_SWIFT_SFT && !e->halted) plim_allocator_empty_cache(e->allocator);
 }

@@ -33,7 +33,8 @@ static bool is_colocated(const struct plim_train_setting *setting)
     return setting->grpo.vllm == PLIM_VLLM_COLOCATE;
 }
 
-/* vLLM is awake for a generation; its memory is not PyTorch's allocator's (vllm/device_allocator/cumem.py) */
+/* Allocates and frees vLLM's memory for a generation, during which it is awake. The memory is not part of PyTorch's
+ * allocator (vllm/device_allocator/cumem.py). */
 static void wake_up_and_sleep(struct engine *e, int64_t bytes)
 {
     uint64_t address;
@@ -51,7 +52,7 @@ static void load_colocated(struct engine *e, const struct decoder *m)
     wake_up_and_sleep(e, m->setting->vllm_awake_bytes);
 }
 
-/* Is it the main process? Other processes send nothing, but merge and remove their adapters, too. */
+/* True for the main process. Other processes send nothing, but merge and unmerge their adapters, too. */
 static bool is_sender(const struct plim_train_setting *setting)
 {
     return setting->sharding < PLIM_SHARDING_DDP || setting->rank <= 0;
@@ -62,7 +63,7 @@ static int64_t bytes_of(const struct tensor *x)
     return tensor_elements(x) * plim_dtype_size((enum plim_dtype)x->a.dtype);
 }
 
-/* torch.cat() of `count` weights as bytes; named. NULL where the engine is halted */
+/* Returns torch.cat() of `count` weights as bytes, named. */
 static struct tensor *packed(struct engine *e, struct tensor *const *weights, size_t count, int64_t bytes)
 {
     struct tensor *all = tensor_keep(tensor_empty_bytes(e, bytes));
@@ -101,7 +102,7 @@ void vllm_sync(struct engine *e, const struct decoder *m, bool is_first)
     }
     if (!sends) return;
     int turn = 0;
-    bool is_over = false; /* the iterator over the parameters has come to its end, where adapters are taken out again */
+    bool is_over = false; /* the iterator over the parameters is exhausted, and has unmerged the adapters */
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t i = 0; i < count && !e->halted; turn = 1 - turn) {
         int64_t bytes = 0;
@@ -139,8 +140,8 @@ void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struc
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
 }
 
-/* pickle's protocol 4 (Lib/pickletools.py): a number has one, two or four bytes after its opcode; a list is made,
- * memoised and filled by a thousand items at a time; a message begins with two opcodes, and has a frame per 64 KiB. */
+/* pickle's protocol 4 (Lib/pickletools.py): an integer has one, two or four bytes after its opcode; a list is created,
+ * memoised and filled a thousand items at a time; a message begins with two opcodes, and has one frame per 64 KiB. */
 enum { FLOAT_BYTES = 9 };
 
 static int64_t pickled_number(int64_t number)
@@ -182,7 +183,7 @@ void vllm_exchange(struct engine *e, const struct decoder *m, int64_t rows)
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, payload))); /* broadcast_object_list() */
 }
 
-/* --- what it answers -------------------------------------------------------------------------- */
+/* --- vLLM's answers --------------------------------------------------------------------------- */
 
 static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int64_t rows, int64_t count,
                                   uint64_t seed)
@@ -192,7 +193,8 @@ static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int
     return tokens;
 }
 
-/* Masks the last token of each micro-step's last answer. Done on the host: a simulated device takes no time for it. */
+/* Masks the last token of each micro-step's last answer. This is done on the host: a simulated device takes no time for
+ * it. */
 static void hide_padding(struct engine *e, const struct plim_train_setting *s, struct tensor *mask)
 {
     if (e->halted || e->device->info.simulated || !decoder_hides_padding(s)) return;

@@ -1,4 +1,4 @@
-/* ZeRO's backward: gradients into buckets, buckets to their owners. */
+/* ZeRO's backward: gradients are copied into buckets, and buckets are reduced to their owners. */
 #include "buffer.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
@@ -7,7 +7,7 @@
 #include "zero_internal.h"
 #include "zero_offload.h"
 
-enum { REDUCTION = 1 }; /* the stream of collectives under overlap_comm */
+enum { REDUCTION = 1 }; /* stream of collectives with overlap_comm */
 
 /* --- the model's outputs ---------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
     return autograd_divided(e, logits, (double)z->model->setting->accumulation);
 }
 
-/* _prepare_input() of an input of the model; named or NULL */
+/* _prepare_input() of an input of the model; named, or NULL for NULL. */
 static struct tensor *prepare_input(struct engine *e, const struct zero *z, struct tensor *x)
 {
     if (!x) return NULL;
@@ -57,7 +57,7 @@ struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss,
     return scaled;
 }
 
-/* --- a full bucket ---------------------------------------------------------------------------- */
+/* --- reducing a full bucket ------------------------------------------------------------------- */
 
 static void drop_grad(struct engine *e, struct tensor *parameter)
 {
@@ -66,8 +66,8 @@ static void drop_grad(struct engine *e, struct tensor *parameter)
     tensor_drop(e, grad);
 }
 
-/* allreduce_and_copy_with_multiple_ranks(): pieces of several ranks are flattened, a single one is
- * sent as it is. */
+/* allreduce_and_copy_with_multiple_ranks(): runs owned by several ranks are flattened, a single one is sent in
+ * place. */
 static void send_pieces(struct engine *e, struct zero *z, int pieces, int64_t elements)
 {
     if (!pieces) return;
@@ -83,7 +83,7 @@ static void send_pieces(struct engine *e, struct zero *z, int pieces, int64_t el
     tensor_drop(e, flat);
 }
 
-/* average_tensor(): the bucket in pieces, each the neighbouring gradients of one rank */
+/* average_tensor(): divides the bucket into runs of adjacent gradients that belong to one rank. */
 static void average(struct engine *e, struct zero *z)
 {
     int pieces = 0;
@@ -108,7 +108,7 @@ static void average(struct engine *e, struct zero *z)
     send_pieces(e, z, pieces, elements);
 }
 
-/* buffered_reduce_fallback(): without contiguous gradients */
+/* buffered_reduce_fallback(): without contiguous gradients. */
 static void average_copies(struct engine *e, struct zero *z)
 {
     const struct zero_bucket *b = &z->bucket;
@@ -203,7 +203,7 @@ void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
 
 /* --- the end of backward ---------------------------------------------------------------------- */
 
-/* The owned gradients are those of this micro-step, or added to those of the earlier ones. */
+/* Stores this micro-step's owned gradients, or adds them to those of the earlier micro-steps. */
 static void add_up(struct engine *e, struct zero *z, const struct zero_group *g)
 {
     for (size_t i = g->first; i < g->end; i++) {
@@ -221,7 +221,7 @@ static void add_up(struct engine *e, struct zero *z, const struct zero_group *g)
     }
 }
 
-/* get_flat_partition(): where the last rank's part is longer than its weights */
+/* get_flat_partition(): allocates padding if the last rank's partition is longer than its weights. */
 static void pad(struct engine *e, const struct zero *z, struct zero_group *g)
 {
     int64_t have = 0, from;

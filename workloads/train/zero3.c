@@ -1,4 +1,4 @@
-/* ZeRO 3: the pieces of parameters and gradients. */
+/* ZeRO 3: the partitions of parameters and gradients. */
 #include "buffer.h"
 #include "trainer_loop.h"
 #include "workloads/engine/ops.h"
@@ -15,15 +15,15 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The padding of rank `rank`'s piece of a gradient */
+/* Returns the padding of rank `rank`'s partition of a gradient. */
 static int64_t padding_of(const struct zero3_parameter *p, int64_t rank)
 {
     int64_t left = p->elements - rank * p->piece;
     return left >= p->piece ? 0 : left > 0 ? p->piece - left : p->piece;
 }
 
-/* reduce_scatter_coalesced(): the ranks' pieces one after the other, unless it is one gradient
- * without padding. The paddings are tensors of their own until then. */
+/* reduce_scatter_coalesced(): copies the ranks' partitions into one buffer, each rank's adjacent, and returns it; NULL
+ * for a single gradient without padding, which needs none. Paddings are separate tensors until they are copied. */
 static struct tensor *scatter(struct engine *e, const struct zero *z)
 {
     const struct zero_bucket *b = &z->bucket;
@@ -62,7 +62,7 @@ static void reduce_bucket(struct engine *e, struct zero *z)
     for (size_t i = 0; i < b->count && !e->halted; i++) {
         const struct zero3_parameter *p = &z->gathered->parameters[b->weights[i]];
         struct tensor *parameter = p->whole, *grad = parameter->grad;
-        int64_t real = p->piece - padding_of(p, z->rank); /* a rank that has nothing of it does nothing */
+        int64_t real = p->piece - padding_of(p, z->rank); /* 0 on a rank without elements of it, which does nothing */
         struct tensor *sent = NULL;
         if (!z->offloads) buffer_copy(e, p->piece, z->owned, zero_dtype(z));
         else if (real) sent = zero_offload_piece(e, z, &z->weights[b->weights[i] - z->gathered->frozen], real);
@@ -108,9 +108,9 @@ void zero3_after_backward(struct engine *e, struct zero *z)
     reduce_bucket(e, z);
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------------------- */
 
-/* Makes the head's own weight, before it is replaced by the embedding's */
+/* Allocates and partitions the head's own weight, which is then replaced by the embedding's. */
 static void make_tied(struct engine *e, const struct zero *z)
 {
     const struct zero3_parameter *p =
@@ -122,8 +122,8 @@ static void make_tied(struct engine *e, const struct zero *z)
     tensor_drop(e, piece);
 }
 
-/* The type in which the model is made: if deepspeed.zero.Init makes it, as with Trainer, each parameter is converted
- * after it was made. */
+/* Returns the type in which the model is created: with deepspeed.zero.Init, as with Trainer, each parameter is
+ * converted after its creation. */
 static enum plim_dtype type_when_made(const struct zero *z)
 {
     const struct plim_train_setting *setting = z->model->setting;
@@ -131,14 +131,15 @@ static enum plim_dtype type_when_made(const struct zero *z)
     return converts ? decoder_weights_dtype(setting->weights) : z->model->parameters.dtype;
 }
 
-/* Allocates a piece on the GPU; named, or NULL: it is on the host. */
+/* Allocates a partition on the GPU; named, or NULL if it is on the host. */
 static struct tensor *room_for(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     if (zero_offloads_parameters(z)) return NULL;
     return tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->piece)));
 }
 
-/* Makes a parameter whole, copies it into its piece, and frees it. Returns the piece, named (NULL: on the host). */
+/* Allocates a full parameter, copies this rank's partition out of it, and frees it. Returns the partition, named (NULL:
+ * on the host). */
 static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor *x, enum plim_dtype made_as)
 {
     enum plim_dtype dtype = zero_dtype(z);
@@ -152,8 +153,8 @@ static struct tensor *make_piece(struct engine *e, struct zero *z, struct tensor
     return piece;
 }
 
-/* The model that deepspeed.zero.Init makes: pieces of parameters, and buffers. Adapters come later. Puts the pieces
- * that are to be moved into `states`, and returns their number. */
+/* The model as created by deepspeed.zero.Init: partitions of parameters, and buffers. Adapters are added later. Stores
+ * the partitions that are to be moved in `states`, and returns their number. */
 static size_t make_model(struct engine *e, struct zero *z, struct tensor **states)
 {
     size_t count = decoder_states_by_module(z->model, states), pieces = 0;
@@ -168,14 +169,14 @@ static size_t make_model(struct engine *e, struct zero *z, struct tensor **state
             x->a.data = x->storage->address;
         } else if (!g->frozen || !x->requires_grad) {
             struct tensor *piece = make_piece(e, z, x, made_as);
-            if (!g->frozen && piece) states[pieces++] = piece; /* else it stays where it is */
+            if (!g->frozen && piece) states[pieces++] = piece; /* otherwise it stays where it is */
         }
     }
     if (z->model->head == z->model->embedding) make_tied(e, z);
     return pieces;
 }
 
-/* Converts the tensors of `list` to another type, one after the other. */
+/* Converts the tensors of `list` to another type, one after another. */
 static void convert(struct engine *e, struct tensor **list, size_t count, enum plim_dtype dtype)
 {
     for (size_t i = 0; i < count && !e->halted; i++) {
@@ -185,7 +186,7 @@ static void convert(struct engine *e, struct tensor **list, size_t count, enum p
     }
 }
 
-/* _allgather_params_sequential() of one parameter, which is then freed */
+/* _allgather_params_sequential() of one parameter, which is then freed. */
 static void gather_alone(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     struct tensor *whole = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world)));
@@ -193,15 +194,15 @@ static void gather_alone(struct engine *e, const struct zero *z, const struct ze
     tensor_drop(e, whole);
 }
 
-/* A view of a gathered weight in its shape, without padding; named */
+/* Returns a view of a gathered weight in its shape, without padding; named. */
 static struct tensor *in_shape(struct engine *e, const struct tensor *weight, struct tensor *whole)
 {
     if (e->halted) return e->poison;
     return tensor_keep(tensor_alias(e, whole, weight->a.ndim, weight->a.shape, weight->a.stride, 0));
 }
 
-/* DoraLinearLayer.update_layer(): the base's weight and bias are gathered for it, one after the other
- * (GatheredParameters). A and B are lent; named */
+/* DoraLinearLayer.update_layer(): gathers the base's weight and bias, one after the other (GatheredParameters). A and B
+ * are lent. Returns the magnitude, named. */
 static struct tensor *make_magnitude(struct engine *e, const struct zero *z, const struct lora_adapter *a,
                                      struct tensor *low, struct tensor *high)
 {
@@ -221,14 +222,15 @@ static struct tensor *make_magnitude(struct engine *e, const struct zero *z, con
     return magnitude;
 }
 
-/* accelerator.free_memory(), with which Trainer's training begins, before deepspeed.initialize() */
+/* accelerator.free_memory(), which Trainer calls at the start of training, before deepspeed.initialize(). */
 static void free_memory(struct engine *e)
 {
     if (!e->halted) plim_allocator_empty_cache(e->allocator);
 }
 
-/* get_peft_model() makes adapters in the type of their base, then casts them to fp32; deepspeed.initialize() casts them
- * back, and makes pieces of them, in `list`. Before, each weight of the base is gathered to be initialised. */
+/* get_peft_model() creates adapters in the type of their base, then casts them to fp32; deepspeed.initialize() casts
+ * them back, and partitions them; the partitions are stored in `list`, and their number is returned. Before that, each
+ * weight of the base is gathered to be initialised. */
 static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **list)
 {
     const struct zero3 *g = z->gathered;
@@ -252,9 +254,9 @@ static size_t make_adapters(struct engine *e, struct zero *z, struct tensor **li
     return zero_offloads_parameters(z) ? 0 : count;
 }
 
-/* Cuts a model on the GPU into pieces, parameter by parameter, including adapters. Puts the pieces that are trained
- * into `states`, and returns their number. (DeepSpeed also makes texts of what it converts, which takes some
- * hundred bytes at a time; that is not modelled.) */
+/* Partitions a model that is on the GPU, parameter by parameter, including adapters. Stores the trainable partitions in
+ * `states`, and returns their number. (DeepSpeed also creates strings of what it converts, which take some hundred
+ * bytes at a time; that is not modelled.) */
 static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **states)
 {
     free_memory(e);
@@ -265,12 +267,12 @@ static size_t cut_loaded(struct engine *e, struct zero *z, struct tensor **state
         struct zero3_parameter *p = &z->gathered->parameters[x->place];
         struct tensor *piece = room_for(e, z, p);
         if (!e->halted) zero3_let_go(e, p);
-        if (x->requires_grad && piece) states[pieces++] = piece; /* else it stays where it is */
+        if (x->requires_grad && piece) states[pieces++] = piece; /* otherwise it stays where it is */
     }
     return pieces;
 }
 
-/* defragment() moves the pieces that are trained into one tensor through the host. */
+/* Creates the partitions. defragment() moves the trainable ones into one tensor, through the host. */
 static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
 {
     struct zero3 *g = z->gathered;
@@ -293,7 +295,7 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     g->flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
 }
 
-/* _create_fp16_sub_groups(), of one of the optimizer's groups */
+/* _create_fp16_sub_groups() of one of the optimizer's groups. */
 static void make_sub_groups(struct zero *z, size_t first, size_t end)
 {
     struct zero3 *g = z->gathered;
@@ -325,8 +327,8 @@ static void make_groups(struct zero *z)
     }
 }
 
-/* The pieces of each sub-group in fp32, through a copy that is freed when the next one exists, and zeros
- * like the gradient of the largest, which nothing uses. */
+/* Creates an fp32 copy of the partitions of each sub-group, through a copy that is freed when the next one exists, and
+ * zeros of the size of the largest gradient, which nothing uses. */
 static void make_masters(struct engine *e, struct zero *z)
 {
     int64_t largest = 0;
@@ -348,7 +350,7 @@ static void make_masters(struct engine *e, struct zero *z)
     tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(largest), 0)));
 }
 
-/* Makes the pieces in fp32, and the memory for gradients. */
+/* Creates the fp32 partitions, and the memory for gradients. */
 static void make_rest(struct engine *e, struct zero *z)
 {
     if (e->halted) return;
@@ -362,7 +364,7 @@ static void make_rest(struct engine *e, struct zero *z)
     engine_set_class(e, PLIM_MEMORY_GRADIENTS);
     if (!z->offloads) z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->gathered->part), 0));
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    for (size_t i = 0; i < z->count; i++) gather_alone(e, z, z->gathered->updated[i]); /* for their hooks */
+    for (size_t i = 0; i < z->count; i++) gather_alone(e, z, z->gathered->updated[i]); /* to register their hooks */
 }
 
 enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **states)

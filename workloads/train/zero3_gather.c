@@ -1,4 +1,4 @@
-/* Which parameters are whole, and when: the hooks of modules, and what they gather ahead. */
+/* Which parameters are gathered, and when: the hooks of modules, and prefetching. */
 #include "buffer.h"
 #include "workloads/engine/autograd.h"
 #include "zero3.h"
@@ -61,7 +61,7 @@ static struct zero3_gathering *new_gathering(struct zero3 *z)
     return &z->gatherings[z->next_gathering];
 }
 
-/* With one rank a piece is the whole parameter: if it is on the GPU it is used itself. */
+/* With one rank a partition is the full parameter; if it is on the GPU it is used directly. */
 static void take_own(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
     if (z->flat) p->whole->a.data = z->flat->a.data;
@@ -73,7 +73,8 @@ static bool is_integer(const struct zero3_parameter *p)
     return p->whole->a.dtype == PLIM_U8;
 }
 
-/* _all_gather_dtype() of the floating-point parameters of a list, and of the others: each into a buffer of its own */
+/* _all_gather_dtype(), once for the floating-point parameters of a list and once for the others, each into a buffer of
+ * its own. */
 static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list,
                                 struct zero3_gathering *g)
 {
@@ -94,7 +95,7 @@ static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count,
     }
 }
 
-/* all_gather_coalesced() of parameters in the order of the model */
+/* all_gather_coalesced() of parameters in the order of the model. */
 static void gather(struct engine *e, struct zero3 *z, size_t count,
                    struct zero3_parameter *const *list)
 {
@@ -126,7 +127,7 @@ static void gather(struct engine *e, struct zero3 *z, size_t count,
     g->arrival = link_send(z->zero->link, link_now(z->zero->link), (double)bytes, 1);
 }
 
-/* `flat`: the buffer that it is taken from; NULL: it is in its own memory already */
+/* Copies a gathered parameter out of the buffer `flat`; NULL: it is already in its own memory. */
 static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor *flat)
 {
     if (flat) hold(e, p, p->elements);
@@ -134,7 +135,8 @@ static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor 
     p->state = ZERO3_HERE;
 }
 
-/* The first parameter of a list that is waited for takes all out of the buffer, which stays until the last is. */
+/* When the first parameter of a list is waited for, all are copied out of the buffer, which is kept until the last one
+ * is waited for. */
 static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
     struct zero3_gathering *g = p->from;
@@ -160,7 +162,7 @@ static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p
     z->live -= p->elements;
 }
 
-/* --- ahead ------------------------------------------------------------------------------------ */
+/* --- prefetching ------------------------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -169,7 +171,7 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Skips the uses of the module itself, which are no longer ahead. */
+/* Skips the uses by the module itself, which no longer need to be prefetched. */
 static void skip_own(struct zero3 *z, const struct zero3_module *m)
 {
     size_t own = 0;
@@ -199,7 +201,7 @@ static void gather_ahead(struct engine *e, struct zero3 *z)
     gather(e, z, count, z->chosen);
 }
 
-/* Frees parameters that were gathered ahead and not used. */
+/* Frees parameters that were prefetched and not used. */
 static void drop_awaited(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->count; i++) {
@@ -210,7 +212,7 @@ static void drop_awaited(struct engine *e, struct zero3 *z)
     }
 }
 
-/* _invalidate_trace(): the trace is unknown, and nothing is recorded, until the next forward begins. */
+/* _invalidate_trace(): there is no trace, and none is recorded, until the next forward begins. */
 static void forget_trace(struct engine *e, struct zero3 *z)
 {
     z->is_complete = z->records = false;
@@ -219,14 +221,14 @@ static void forget_trace(struct engine *e, struct zero3 *z)
     drop_awaited(e, z);
 }
 
-/* trace_prologue(): does the module run as in the trace? Not where an evaluation before the first step recorded the
- * trace, and a backward begins; nor where an evaluation skips a dropout. */
+/* trace_prologue(): true if the module is the next one of the trace. It is not if an evaluation before the first step
+ * recorded the trace and a backward begins; nor if an evaluation skips a dropout. */
 static bool is_of_trace(const struct zero3 *z, const struct zero3_module *m)
 {
     return (size_t)z->step < z->order_count && z->order[z->step] == m;
 }
 
-/* --- a module begins, and ends ---------------------------------------------------------------- */
+/* --- start and end of a module ---------------------------------------------------------------- */
 
 /* fetch_sub_module() */
 static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
@@ -253,7 +255,7 @@ static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
     z->step++;
 }
 
-/* Is it used within max_reuse_distance of now? */
+/* True if the parameter is used again within max_reuse_distance elements. */
 static bool is_used_soon(const struct zero3 *z, const struct zero3_parameter *p)
 {
     int64_t passed = 0, reuse = z->zero->options->reuse_elements;
@@ -265,7 +267,7 @@ static bool is_used_soon(const struct zero3 *z, const struct zero3_parameter *p)
     return false;
 }
 
-/* __params_to_release(): which of the module's, a bit each */
+/* __params_to_release(): returns the module's parameters to release, one bit each. */
 static uint32_t find_released(const struct zero3 *z, const struct zero3_module *m)
 {
     uint32_t released = 0;
@@ -277,7 +279,8 @@ static uint32_t find_released(const struct zero3 *z, const struct zero3_module *
     return released;
 }
 
-/* The same result as when this module first ended at this step, even in another trace (functools.lru_cache). */
+/* Returns the result of the first time that this module ended at this step, even in another trace
+ * (functools.lru_cache). */
 static uint32_t released_by(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     for (size_t i = m->last_release; i > 0; i = z->releases[i - 1].before)
@@ -323,8 +326,8 @@ static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *
     qsort(m->parameter, m->count, sizeof m->parameter[0], by_place);
 }
 
-/* A leaf's gradients are reduced when backward has reached its `input` (taken where floating), before its parameters
- * are freed. */
+/* Reduces a leaf's gradients when backward has reached its `input` (taken if floating), before its parameters are
+ * freed. */
 static struct tensor *reduced_together(struct engine *e, struct zero3_module *m, struct tensor *input)
 {
     for (size_t i = 0; i < m->count; i++) m->parameter[i]->of_leaf = true;
@@ -352,7 +355,7 @@ static struct tensor *after_forward(struct engine *e, void *context,
     return autograd_mark(e, y, &m->before_backward);
 }
 
-/* Adds a parameter to a module. At a step at which the module has ended before, it does not free this one. */
+/* Adds a parameter to a module. At steps at which the module has already ended once, it does not free this one. */
 static void put_among(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
 {
     size_t at = m->count;
@@ -375,7 +378,7 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
     }
 }
 
-/* param.all_gather(), outside of the trace */
+/* param.all_gather(), outside of the trace. */
 static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
     hold(e, p, p->piece * z->zero->world);
@@ -383,8 +386,8 @@ static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_par
     p->state = ZERO3_HERE;
 }
 
-/* A parameter that is read from outside its module while it is not gathered is gathered, and belongs from then on to
- * the reading module, too (register_external_parameter()), though not yet when that began. */
+/* Hook: a parameter that is read from outside its module while it is not gathered is gathered, and from then on also
+ * belongs to the reading module (register_external_parameter()), but not yet to its current run. */
 static void look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     struct zero3 *z = context;
@@ -395,7 +398,7 @@ static void look(struct engine *e, void *context, struct tensor *first, int kind
     put_among(e, first ? module_of(z, &first, kind) : z->caller, p);
 }
 
-/* GatheredParameters, which TRL uses for a head that is not gathered */
+/* GatheredParameters, which TRL uses for a head that is not gathered. */
 static struct tensor *lend(struct engine *e, void *context, struct tensor *weight)
 {
     struct zero3 *z = context;
@@ -410,7 +413,7 @@ static void take_back(struct engine *e, void *context, struct tensor *weight)
     if (!p->active && !persists(z, p) && e->evaluates) give_up(e, z, p);
 }
 
-/* A module without parameters is a step of the trace like any other, at which more is gathered ahead. */
+/* A module without parameters is a step of the trace like any other, at which more may be prefetched. */
 static void begin(struct engine *e, void *context)
 {
     struct zero3 *z = context;
@@ -437,14 +440,14 @@ static void after_backward(struct engine *e, void *context)
 
 /* --- a forward and its backward --------------------------------------------------------------- */
 
-/* assert_ints_same_as_other_ranks(): the count of the numbers, then the numbers */
+/* assert_ints_same_as_other_ranks(): sends the number of integers, then the integers. */
 static void compare_ranks(struct engine *e, size_t count)
 {
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL)));
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE((int64_t)count))));
 }
 
-/* The trace is whole: modules, their parameters, and the steps of these. */
+/* Completes the trace: modules, their parameters, and the steps of these. */
 static void complete(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->order_count; i++)
@@ -454,7 +457,8 @@ static void complete(struct engine *e, struct zero3 *z)
     for (int i = 0; i < 2; i++) compare_ranks(e, z->use_count);
 }
 
-/* The model; with adapters PeftModel and LoraModel, which calls the model's forward() and none of its hooks. */
+/* Enters the model; with adapters first PeftModel and LoraModel, which calls the model's forward() without its
+ * hooks. */
 static void enter_models(struct engine *e, struct zero3 *z, int times)
 {
     for (int i = 0; i < times && z->frozen; i++) enter(e, z, z->model);
@@ -497,8 +501,8 @@ void zero3_partition(struct engine *e, struct zero3 *z)
     memset(z->caller->holds, 0, sizeof z->caller->holds);
 }
 
-/* Only the last all-gather is waited for: the inputs of the others are held until NCCL's watchdog has seen their end,
- * which is before the next step. */
+/* Waits only for the last all-gather: the inputs of the others are held until NCCL's watchdog has seen their end, which
+ * is before the next step. */
 void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
     bool alone = z->zero->world == 1;
@@ -513,7 +517,7 @@ void zero3_gather_persistent(struct engine *e, struct zero3 *z)
     if (z->persistent_count) put_down(e, &z->persistent[z->persistent_count - 1]->staged);
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------------------- */
 
 static void find_persistent(const struct decoder *model, struct zero3 *z, struct tensor **states)
 {
@@ -523,8 +527,8 @@ static void find_persistent(const struct decoder *model, struct zero3 *z, struct
             z->persistent[z->persistent_count++] = &z->parameters[states[i]->place];
 }
 
-/* All parameters by their ds_id, into `list`, which has room for all of the model's states: those of the base in the
- * order in which deepspeed.zero.Init meets new modules, if it is used, then the adapters. */
+/* Stores all parameters in the order of their ds_id in `list`, which has room for all of the model's states: those of
+ * the base in the order in which deepspeed.zero.Init creates modules, if it is used, then the adapters. */
 static void in_order_of_ids(const struct zero *zero, struct tensor **list)
 {
     const struct parameters *p = &zero->model->parameters;
@@ -541,7 +545,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     const struct parameters *p = &zero->model->parameters;
     size_t count = p->frozen_count + p->count, n = count ? count : 1, modules = n * NN_KINDS + 2;
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
-    bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it, around the making of a model */
+    bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it while the model is created */
     z->inside = (struct module_hooks){.own_linear = own_linear};
     z->hooks = (struct module_hooks){.begin = begin, .end = end, .before = before_forward, .after = after_forward,
                                      .context = z, .look = look, .lend = lend, .take_back = take_back,

@@ -1,4 +1,4 @@
-/* ZeRO 3: the optimizer's step on the pieces, sub-group by sub-group. */
+/* ZeRO 3: the optimizer's step on the partitions, one sub-group after another. */
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
@@ -10,7 +10,7 @@ static struct tensor *scalar(struct engine *e)
     return tensor_keep(tensor_empty(e, zero_double, 0, NULL));
 }
 
-/* has_overflow(), of fp16 */
+/* has_overflow(), with fp16. */
 static void look_for_overflow(struct engine *e, struct zero *z)
 {
     int64_t part = z->gathered->part;
@@ -29,7 +29,7 @@ static void look_for_overflow(struct engine *e, struct zero *z)
     tensor_drop(e, byte);
 }
 
-/* The host has the data that tells an overflow. */
+/* has_overflow() with offloading: the host has the data, and the result is copied through the GPU. */
 static void host_tells_overflow(struct engine *e)
 {
     struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1)));
@@ -65,7 +65,7 @@ static struct tensor *norm_of_group(struct engine *e, const struct zero *z,
     return norm;
 }
 
-/* The norms of the sub-groups, to `z->gathered->norms`; returns that of all. Named */
+/* Stores the norms of the sub-groups in `z->gathered->norms`. Returns the norm of all, named. */
 static struct tensor *norm_of_all(struct engine *e, const struct zero *z)
 {
     const struct zero3 *g = z->gathered;
@@ -80,7 +80,7 @@ static struct tensor *norm_of_all(struct engine *e, const struct zero *z)
 
 /* --- the step --------------------------------------------------------------------------------- */
 
-/* _prepare_fp32_grad_for_sub_group(): pieces of one parameter are flat already. Named */
+/* _prepare_fp32_grad_for_sub_group(): the partition of a single parameter is flat already. Named. */
 static struct tensor *gradient_of(struct engine *e, const struct zero *z,
                                   const struct zero3_group *g)
 {
@@ -112,7 +112,7 @@ static void step_group(struct engine *e, const struct zero *z, struct optimizer 
     optimizer_zero_grad(e, o);
 }
 
-/* The step with offloading; the host updates its part. */
+/* The step with offloading: the host updates its states. */
 static void step_on_host(struct engine *e, struct zero *z)
 {
     const struct zero3 *g = z->gathered;
@@ -135,7 +135,7 @@ static void step_on_gpu(struct engine *e, struct zero *z, struct optimizer *o)
     struct zero3 *g = z->gathered;
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
     struct tensor *norm = norm_of_all(e, z);
-    struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */
+    struct tensor *told = scalar(e); /* the value of engine.get_global_grad_norm(), while the last one is still held */
     for (size_t i = 0; i < g->group_count && !e->halted; i++) step_group(e, z, o, i, norm);
     zero3_gather_persistent(e, g);
     for (size_t i = 0; i < g->group_count; i++) tensor_drop(e, g->norms[i]);

@@ -1,4 +1,4 @@
-/* deepspeed.initialize(): the flat weights and this rank's part of them. */
+/* deepspeed.initialize(): the flat weights and this rank's partition of them. */
 #include "buffer.h"
 #include "zero.h"
 #include "zero3.h"
@@ -61,7 +61,7 @@ void zero_settle_precision(struct plim_train_setting *setting)
     setting->precision = is_bf16 ? PLIM_PRECISION_BF16 : PLIM_PRECISION_FP16;
 }
 
-/* module.bfloat16(), which has run on the host, and module.to(device). */
+/* module.bfloat16(), which is run on the host, and module.to(device). */
 static void materialise(struct engine *e, struct decoder *m, struct tensor **states)
 {
     enum plim_dtype dtype = m->parameters.dtype;
@@ -86,7 +86,7 @@ enum plim_status zero_move(struct engine *e, struct decoder *m)
     return PLIM_OK;
 }
 
-/* Copies the group's weights one after the other into a flat tensor, and replaces them by views of it. */
+/* Copies the group's weights into a flat tensor, one after another, and replaces them by views of it. */
 static void flatten(struct engine *e, const struct zero *z, struct zero_group *g, int64_t elements)
 {
     int64_t multiple = 2 * z->world, rest = elements % multiple;
@@ -109,7 +109,7 @@ static void flatten(struct engine *e, const struct zero *z, struct zero_group *g
     }
 }
 
-/* Makes this rank's part in fp32, which may be on the host. */
+/* Creates this rank's partition in fp32, which may be on the host. */
 static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
 {
     if (e->halted) return;
@@ -124,7 +124,7 @@ static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
     z->sharded.list[z->sharded.count++] = g->master;
 }
 
-/* initialize_optimizer_states(): zeros like the gradients of all groups, which nothing uses */
+/* initialize_optimizer_states(): allocates zeros of the sizes of all groups' gradients, which nothing uses. */
 static void make_zeros(struct engine *e, const struct zero *z)
 {
     struct tensor *zeros[ZERO_GROUPS];
@@ -144,8 +144,8 @@ static void make_staging(struct engine *e, struct zero *z)
     z->staging = tensor_keep(op_full(e, zero_dtype(z), SHAPE(largest), 0));
 }
 
-/* The number of elements of the weights that `rank`'s part of the group contains or cuts; called for one rank after
- * the other. *first: the first weight that may be in its part. */
+/* Returns the number of elements of the weights that are in `rank`'s partition of the group, at least in part; called
+ * for one rank after another. *first: the first weight that may be in its partition. */
 static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank, size_t *first)
 {
     int64_t held = 0, begin = rank * g->part, end = begin + g->part;
@@ -155,7 +155,7 @@ static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t
     return held;
 }
 
-/* The rank that holds most. */
+/* Returns the rank that owns the most. */
 static int64_t largest_rank(const struct zero *z)
 {
     int64_t most = 0, rank = 0;
@@ -180,7 +180,7 @@ static void note_owned(struct zero *z)
     }
 }
 
-/* Collects the weights of the optimizer's group `which`, of `count`. Returns their elements. */
+/* Collects the weights of the optimizer's group `which`, of `count`. Returns their number of elements. */
 static int64_t collect_group(struct zero *z, struct zero_group *g, int which, int count)
 {
     const struct parameters *p = &z->model->parameters;
@@ -197,7 +197,8 @@ static int64_t collect_group(struct zero *z, struct zero_group *g, int which, in
     return elements;
 }
 
-/* Stages 1 and 2: all weights on every rank, and this rank's part of them. A group without weights is none. */
+/* Stages 1 and 2: all weights on every rank, and this rank's partition of them. A group without weights is not
+ * created. */
 static void shard_states(struct engine *e, struct zero *z, struct tensor **states)
 {
     int count = zero_group_count(z);
@@ -232,7 +233,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
                        .contiguous = setting->zero.contiguous || setting->zero.optimizer == PLIM_OFFLOAD_CPU,
                        .hooks = {.logits = zero_hook_logits, .context = z},
                        .link = link};
-    /* DeepSpeed's default is yes for stage 3 alone */
+    /* overlap_comm is true by default only in stage 3 */
     z->overlaps = setting->zero.overlap == PLIM_OVERLAP_YES ||
                   (z->stage == 3 && setting->zero.overlap == PLIM_OVERLAP_AUTO);
     struct tensor **states = calloc(decoder_states(model, NULL) + 1, sizeof(struct tensor *));

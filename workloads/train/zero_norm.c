@@ -1,4 +1,4 @@
-/* Operations of all stages on a gradient in a step: its norm, the test for infinity and NaN, clipping. */
+/* Operations of all stages on a gradient in a step: its norm, the check for infinity and NaN, and clipping. */
 #include "workloads/engine/ops.h"
 #include "zero_internal.h"
 #include <math.h>

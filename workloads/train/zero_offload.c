@@ -1,4 +1,4 @@
-/* ZeRO-Offload, temporary by temporary. */
+/* ZeRO-Offload, with the same temporaries as DeepSpeed's. */
 #include "zero_offload.h"
 #include "buffer.h"
 #include "workloads/engine/ops.h"
@@ -6,7 +6,7 @@
 #include "zero3.h"
 #include "zero_internal.h"
 
-/* A copy between the GPU and the host, of which only the GPU's tensor is modelled here. */
+/* Models a copy between the GPU and the host, of which only the GPU's tensor exists here. */
 static void copy(struct engine *e, const struct tensor *x)
 {
     buffer_copy(e, tensor_elements(x), x, (enum plim_dtype)x->a.dtype);
@@ -18,7 +18,7 @@ static void keep_norm(struct engine *e, struct zero_weight *w, struct tensor *no
     w->norm = norm;
 }
 
-/* to(fp32), and to the host */
+/* Casts to fp32 and copies to the host. */
 static void send(struct engine *e, struct tensor *x)
 {
     struct tensor *wide = tensor_hold(op_to(e, x, PLIM_F32));
@@ -59,7 +59,7 @@ void zero_offload_gradient(struct engine *e, struct zero *z, struct zero_weight 
     tensor_drop(e, grad);
 }
 
-/* A number on the host that is summed over all ranks. */
+/* Sums a number on the host over all ranks. */
 static void share_number(struct engine *e, enum plim_dtype dtype)
 {
     struct tensor *x = tensor_keep(tensor_empty(e, dtype, SHAPE(1)));
@@ -93,7 +93,7 @@ void zero_offload_step(struct engine *e, struct zero *z)
 
 /* --- stage 3 ---------------------------------------------------------------------------------- */
 
-/* _constant_buffered_norm2() of one part; named */
+/* _constant_buffered_norm2() of one partition; named. */
 static struct tensor *norm_of_piece(struct engine *e, struct tensor *piece)
 {
     struct tensor *norm = zero_norm_of(e, piece);
@@ -135,10 +135,10 @@ void zero_offload_norm(struct engine *e, struct tensor *const *norms, size_t cou
     tensor_drop(e, shared);
 }
 
-/* --- the host --------------------------------------------------------------------------------- */
+/* --- host memory ------------------------------------------------------------------------------ */
 
-/* Weights, gradients and two states in fp32; in the model's own type the weights to be copied to the GPU (stages 1 and
- * 2), gradients of earlier micro-steps, and a rank's pieces. */
+/* Weights, gradients and two states in fp32; in the model's type the weights that are copied to the GPU (stages 1 and
+ * 2), gradients of earlier micro-steps, and a rank's partitions. */
 int64_t zero_host_bytes(const struct zero *z)
 {
     if (!z->model || !z->offloads) return 0;

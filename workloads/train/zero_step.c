@@ -1,4 +1,4 @@
-/* ZeRO's optimizer step, temporary by temporary. */
+/* ZeRO's optimizer step, with the same temporaries as DeepSpeed's. */
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero.h"
@@ -13,7 +13,7 @@ static void count_overflow(struct engine *e, struct tensor *grad, struct tensor 
     tensor_drop(e, most);
 }
 
-/* has_overflow(), of fp16 */
+/* has_overflow(), with fp16. */
 static void look_for_overflow(struct engine *e, struct zero *z)
 {
     struct tensor *found = tensor_keep(op_full(e, PLIM_F32, SHAPE(1), 0));
@@ -74,7 +74,7 @@ static struct tensor *global_norm(struct engine *e, struct zero *z)
     return norm;
 }
 
-/* The gradient of this rank's part in fp32; the gradients that it is made from are freed. */
+/* Returns the gradient of this rank's partition in fp32; frees the gradients from which it is built. */
 static struct tensor *flat_gradient(struct engine *e, const struct zero *z, struct zero_group *g)
 {
     size_t pieces = g->padding != NULL, only = 0;
@@ -129,7 +129,7 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
     e->grad_enabled = false;
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
     struct tensor *norm = global_norm(e, z);
-    struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* as engine.get_global_grad_norm() */
+    struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* the value of engine.get_global_grad_norm() */
     for (int i = 0; i < z->group_count; i++) {
         step_group(e, z, o, i, norm);
         elements += z->groups[i].part;
