@@ -1,4 +1,4 @@
-/* scaled_dot_product_attention where no fused kernel fits: _scaled_dot_product_attention_math, the
+/* scaled_dot_product_attention if no fused kernel supports the call: _scaled_dot_product_attention_math, the
  * composition of matmuls and softmax in fp32 (native/transformers/attention.cpp). */
 #include "ops.h"
 #include <math.h>
@@ -17,7 +17,7 @@ static struct tensor *causal_mask(struct engine *e, int64_t rows, int64_t column
     return mask;
 }
 
-/* repeat_interleave along the heads */
+/* repeat_interleave of the heads */
 static struct tensor *repeated(struct engine *e, struct tensor *x, int64_t groups)
 {
     if (e->halted) return e->poison;

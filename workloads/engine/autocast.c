@@ -48,7 +48,7 @@ struct tensor *autocast_low(struct engine *e, struct tensor *x)
     bool cached = x->a.dtype == PLIM_F32 && x->requires_grad && !x->grad_fn && !x->is_view;
     if (cached && x->cast) return x->cast;
     bool grad = e->grad_enabled;
-    e->grad_enabled |= cached; /* it may be asked for with a graph later */
+    e->grad_enabled |= cached; /* a later use of the cached copy may need a graph */
     if (cached) tensor_require_input_grad(e, x);
     struct tensor *y = op_to(e, x, a->dtype);
     e->grad_enabled = grad;

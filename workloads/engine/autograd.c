@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* May .grad take over this layout as it is? (obeys_layout_contract) */
+/* True if .grad may adopt this gradient's layout (obeys_layout_contract). */
 static bool layout_obeys(const struct tensor *grad, const struct tensor *variable)
 {
     if (!tensor_is_dense(variable)) return tensor_is_contiguous(grad);
@@ -74,7 +74,7 @@ static struct node *heap_pop(struct autograd *a)
     return top;
 }
 
-/* How many gradients each node waits for. */
+/* Counts how many gradients each node waits for. */
 static void count_dependencies(struct engine *e, struct node *root)
 {
     struct autograd *a = &e->autograd;
@@ -115,7 +115,7 @@ static struct tensor *validated(struct engine *e, struct tensor *grad, const str
     return grad;
 }
 
-/* InputBuffer::add. A view is never added to in place: its storage may be seen elsewhere. */
+/* InputBuffer::add. A view is never added to in place: others may see its storage. */
 static void buffer_add(struct engine *e, struct node *to, int input, struct tensor *grad)
 {
     struct tensor *old = to->grad[input];
@@ -179,7 +179,7 @@ static void divided_backward(struct engine *e, struct node *n, struct tensor **g
 }
 static const struct node_kind divided_kind = {"DividedBackward", divided_backward};
 
-/* A tensor on the same memory with a node of its own; floating, or `x` itself where it needs no gradient. */
+/* Returns a tensor on the same memory with a node of its own, floating; or `x` itself if it needs no gradient. */
 static struct tensor *behind_node(struct engine *e, struct tensor *x, const struct node_kind *kind,
                                   const struct node_hook *hook, double number)
 {
@@ -203,7 +203,7 @@ struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divis
     return behind_node(e, x, &divided_kind, NULL, divisor);
 }
 
-/* `grad` is lent: the Python caller holds it to the end. */
+/* Runs a backward pass from `y`. `grad` is lent: the Python caller holds it until the end. */
 static void run_from(struct engine *e, struct tensor *y, struct tensor *grad)
 {
     struct node *root = y->grad_fn;

@@ -4,29 +4,29 @@
 #include "ops.h"
 #include <string.h>
 
-/* Enough holders for a linear-attention layer of 400,000 tokens, ten per chunk */
+/* Enough holders for a linear-attention layer of 400,000 tokens, with ten holders per chunk. */
 enum { FRAME_CONTEXT = 160, BLOCK_HOLDERS = 256, FRAME_BLOCKS = 256 };
 
 struct checkpoint_holder {
     struct checkpoint_frame *frame;
     struct tensor *tensor; /* recomputed and not used yet */
-    bool alive;            /* some node still counts on it */
+    bool alive;            /* a node still refers to it */
 };
 
 struct checkpoint_frame {
     checkpoint_fn fn;
     struct tensor *input, *held[CHECKPOINT_HELD];
     struct checkpoint_mapping *mapping;
-    int32_t refs;            /* live holders, and the run itself */
-    int32_t count, refilled; /* saved in forward; saved so far in the recomputation */
+    int32_t refs;            /* number of live holders, plus one for the running region */
+    int32_t count, refilled; /* number of saved tensors in forward; and so far in the recomputation */
     bool recomputed, autocast;
-    struct plim_array beside;     /* of a reentrant one: what it returns beside its result; no dimensions: nothing */
-    struct tensor *beside_again; /* that of the second run */
+    struct plim_array beside;     /* reentrant: shape of the unused second result; no dimensions: none */
+    struct tensor *beside_again; /* that of the recomputation */
     enum plim_dtype autocast_dtype;
-    uint64_t seed; /* preserve_rng_state: what was dropped is dropped again */
+    uint64_t seed; /* preserve_rng_state: dropout repeats its masks */
     _Alignas(16) unsigned char context[FRAME_CONTEXT];
     int32_t block_count;
-    struct checkpoint_holder *blocks[FRAME_BLOCKS]; /* of BLOCK_HOLDERS */
+    struct checkpoint_holder *blocks[FRAME_BLOCKS]; /* of BLOCK_HOLDERS each */
 };
 
 struct checkpoint_mapping *checkpoint_mapping_create(struct engine *e)
@@ -69,9 +69,9 @@ static void frame_drop(struct engine *e, struct checkpoint_frame *f)
     frame_give(e, f);
 }
 
-/* --- the hooks -------------------------------------------------------------------------------- */
+/* --- hooks for saved tensors ------------------------------------------------------------------ */
 
-/* The frame's next holder; NULL: the engine has failed. */
+/* Returns the frame's next holder; NULL: the engine has failed. */
 static struct checkpoint_holder *new_holder(struct engine *e, struct checkpoint_frame *f)
 {
     if (f->count == f->block_count * BLOCK_HOLDERS) {
@@ -99,13 +99,13 @@ static void *pack(struct engine *e, struct tensor *x)
     return h;
 }
 
-/* When the region runs again: its own node keeps `x`, and the holder of the first run gets it too. */
+/* Pack hook of the recomputation: the new node keeps `x`, and the holder of the first run receives it, too. */
 static void *pack_again(struct engine *e, struct tensor *x)
 {
     struct checkpoint_frame *f = e->frame;
     struct checkpoint_holder *h = holder_of(f, f->refilled++);
     if (h->alive && x) {
-        h->tensor = x->requires_grad ? tensor_keep(tensor_detach(e, x)) : tensor_ref(x); /* as checkpoint.py has it */
+        h->tensor = x->requires_grad ? tensor_keep(tensor_detach(e, x)) : tensor_ref(x); /* like checkpoint.py */
         storage_saved(e, x->storage, +1);
     }
     if (f->refilled == f->count) engine_halt(e, HALT_EARLY_STOP);
@@ -124,7 +124,7 @@ static struct tensor *run(struct engine *e, struct checkpoint_frame *f,
     return y;
 }
 
-/* Runs the region again from `x`, with gradients. Floating */
+/* Recomputes the region from `x`, with gradients. Floating. */
 static struct tensor *run_again(struct engine *e, struct checkpoint_frame *f, const struct saved_tensors_hooks *hooks,
                                 struct tensor *x)
 {
@@ -179,7 +179,7 @@ static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
 /* --- a region --------------------------------------------------------------------------------- */
 
-/* A region's frame, without its input; NULL: the engine has failed. */
+/* --- creating and running a region ------------------------------- */
 static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
                                            struct tensor *const held[CHECKPOINT_HELD],
                                            struct checkpoint_mapping *mapping)
@@ -230,7 +230,7 @@ void checkpoint_beside(struct engine *e, struct tensor *x)
     else e->frame->beside = x->a;
 }
 
-/* The zeros that autograd makes for a missing gradient. */
+/* Returns the zeros that autograd allocates for a missing gradient; NULL if there is none. */
 static struct tensor *zeros_beside(struct engine *e, const struct checkpoint_frame *f)
 {
     const struct plim_array *a = &f->beside;
@@ -244,7 +244,7 @@ static void function_backward(struct engine *e, struct node *n, struct tensor **
     struct checkpoint_frame *f = n->context;
     struct tensor *zeros = zeros_beside(e, f);
     struct tensor *input = tensor_keep(tensor_detach(e, x));
-    input->is_view = false; /* autograd sees none in it: autocast keeps its copy */
+    input->is_view = false; /* for autograd it is not a view, so autocast caches its copy */
     e->grad_enabled = true;
     tensor_require_input_grad(e, input);
     e->grad_enabled = false;

@@ -1,9 +1,9 @@
-/* prepare_lens(), prepare_chunk_indices() and prepare_chunk_offsets(), allocation by allocation. Not all of
- * their values are computed, because kernels here find their chunk by the ends of documents. */
+/* prepare_lens(), prepare_chunk_indices() and prepare_chunk_offsets(), with the same allocations. Not all of their
+ * values are computed, because kernels here find their chunks from the ends of the documents. */
 #include "chunk_indices.h"
 #include "ops.h"
 
-/* Another reference to the result that is kept for `argument`, or NULL */
+/* Returns a new reference to the cached result for `argument`, or NULL. */
 static struct tensor *recall(const struct memo *m, const struct tensor *argument)
 {
     for (int i = 0; i < m->count; i++)
@@ -11,7 +11,7 @@ static struct tensor *recall(const struct memo *m, const struct tensor *argument
     return NULL;
 }
 
-/* Keeps `result` (named) in place of the oldest; returns it. */
+/* Caches `result` (named), replacing the oldest entry; returns it. */
 static struct tensor *keep(struct engine *e, struct memo *m, struct tensor *argument, struct tensor *result)
 {
     enum { ENTRIES = sizeof(m->entry) / sizeof(m->entry[0]) };
@@ -51,7 +51,7 @@ static struct tensor *sums_before(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* torch.repeat_interleave(torch.arange(documents), counts): the host reads how many there are; named */
+/* torch.repeat_interleave(torch.arange(documents), counts): the host reads the total; named. */
 static struct tensor *repeat(struct engine *e, struct tensor *counts, int64_t chunks)
 {
     int64_t documents = tensor_elements(counts);
@@ -69,7 +69,7 @@ static struct tensor *repeat(struct engine *e, struct tensor *counts, int64_t ch
     return y;
 }
 
-/* torch.arange(chunks) - starts[documents], which is asked for in int64; named */
+/* torch.arange(chunks) - starts[documents], which is indexed with int64; named. */
 static struct tensor *places_within(struct engine *e, int64_t chunks)
 {
     struct tensor *numbers = tensor_keep(op_arange(e, PLIM_I32, chunks, 0, 1)), *index = empty(e, PLIM_I64, chunks),

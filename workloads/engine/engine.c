@@ -106,12 +106,12 @@ void engine_give_room(struct engine *e, void *room)
 void engine_launch(struct engine *e, const struct plim_op *op)
 {
     if (e->meta) return;
-    /* A region that is computed again is Python's, whoever calls it. */
+    /* Kernels of a recomputed region are launched by Python's code, even on the autograd thread. */
     e->device->in_autograd = e->thread == THREAD_AUTOGRAD && !e->grad_enabled;
     enum plim_status st = plim_device_launch(e->device, op);
     if (st == PLIM_OK) return;
     e->halting_op = plim_op_name(op->kind);
-    e->oom_asked_bytes = 0; /* of PLIM_OOM: the kernel's own code found no room */
+    e->oom_asked_bytes = 0; /* with PLIM_OOM: there was no memory for the kernel's code */
     if (st == PLIM_UNSUPPORTED) engine_halt(e, HALT_UNSUPPORTED);
     else if (st == PLIM_OOM) engine_halt(e, HALT_OOM);
     else engine_fail(e, st);

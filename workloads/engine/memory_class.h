@@ -1,12 +1,11 @@
-/* Classes of memory: what the bytes of a training run are used for. */
+/* Classes of memory: what the memory of a training run is used for. */
 #ifndef PLIM_ENGINE_MEMORY_CLASS_H
 #define PLIM_ENGINE_MEMORY_CLASS_H
 
-/* Activations: saved by forward for backward. Logits: the result of a language model's head, tensors
- * derived from it element by element up to the loss (the fp32 copy, log-probabilities), and the
- * gradients of these. Temporaries: everything that is in no other class. Workspace: kept by cuBLAS
- * between calls. Communication: buffers of collectives that stay from step to step. Other: the use is not
- * known from a recording; the engine has none. */
+/* Activations: saved by forward for backward. Logits: the result of a language model's head, tensors computed from it
+ * element by element up to the loss (the fp32 copy, log-probabilities), and the gradients of these. Temporaries:
+ * everything that is in no other class. Workspace: kept by cuBLAS between calls. Communication: buffers of collectives.
+ * Other: memory of a recording whose use is unknown; not used by the engine. */
 #define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
     X(PARAMETERS, "parameters")                                                                    \
     X(GRADIENTS, "gradients")                                                                      \

@@ -9,7 +9,7 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
     return false;
 }
 
-/* --- release: tensors hold nodes and nodes hold tensors --------------------------------------- */
+/* --- releasing (tensors hold nodes, and nodes hold tensors) ----------------------------------- */
 
 void node_release_unpacked(struct engine *e, struct node *n)
 {

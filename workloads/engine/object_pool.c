@@ -58,8 +58,8 @@ void pool_finish(struct pool *p)
 }
 
 struct block {
-    struct block *next; /* of all there are */
-    size_t bytes;       /* behind this head */
+    struct block *next; /* list of all blocks */
+    size_t bytes;       /* after this header */
     bool taken;
 };
 

@@ -1,28 +1,28 @@
-/* Pools of objects of one size, taken and returned one at a time and freed all at once; and blocks of any size.
+/* Pools of objects of one size, which are taken and returned one at a time and freed together; and blocks of any size.
  *
- * A zeroed pool is empty and ready. Objects are not cleared.
- */
+ * A zeroed pool is empty and ready for use. Objects are not cleared. */
 #ifndef PLIM_ENGINE_OBJECT_POOL_H
 #define PLIM_ENGINE_OBJECT_POOL_H
 
 #include <stddef.h>
 
 struct pool {
-    size_t size; /* of an object, from the first pool_take() */
-    void *free;  /* list through the first word */
+    size_t size; /* of an object, set by the first pool_take() */
+    void *free;  /* list, linked through the first word of each object */
     struct pool_slab *slabs;
 };
 
-/* NULL: no host memory. `size` must be the same in every call and at least that of a pointer. */
+/* Returns NULL without host memory. `size` must be the same in every call and at least that of a pointer. */
 void *pool_take(struct pool *p, size_t size);
 void pool_give(struct pool *p, void *object);
-/* Takes every object back; keeps their memory for later use. */
+/* Returns all objects to the pool; keeps the memory for later use. */
 void pool_reset(struct pool *p);
-/* Gives the memory back. */
+/* Frees the memory. */
 void pool_finish(struct pool *p);
 
 struct block;
-/* A block of at least `bytes`, not cleared; NULL: no host memory. For few blocks at a time: it searches all of them. */
+/* Returns a block of at least `bytes`, not cleared; NULL without host memory. For few blocks at a time: it searches all
+ * of them. */
 void *block_take(struct block **all, size_t bytes);
 void block_give(void *block);
 void block_reset(struct block *all);

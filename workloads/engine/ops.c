@@ -1,4 +1,4 @@
-/* How an operation begins and ends, and how its result lies in memory. */
+/* The start and end of operations, and the memory layout of their results. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
@@ -87,7 +87,7 @@ static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *s
     return x->a.stride[own];
 }
 
-/* Which of two dimensions is the outer one in memory: > 0 when `a` should come after `b`. */
+/* Compares two dimensions by their strides: > 0 if `a` should come after `b`, 0 if undecided. */
 static int compare_dimensions(int count, struct tensor *const *x, int ndim, const int64_t *shape,
                               int a, int b)
 {
@@ -107,8 +107,7 @@ void op_result_strides(int count, struct tensor *const *operands, int ndim, cons
     int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
     for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
     if (!plain(count, operands, ndim, shape)) {
-        /* TensorIterator::reorder_dimensions: insertion sort; the comparison may be
-         * undecided */
+        /* TensorIterator::reorder_dimensions: insertion sort with a comparison that may be undecided */
         for (int i = 1; i < ndim; i++) {
             int moving = i;
             for (int j = i - 1; j >= 0; j--) {

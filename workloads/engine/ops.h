@@ -1,72 +1,70 @@
 /* The operations of the engine: ATen's, with ATen's memory behaviour.
  *
- * Each runs one kernel (a view: none) and records the same node as PyTorch. Floating operands
- * are released at the end; results are floating. In backward (grad mode off) the formulas use the same
- * functions. What each saves is in torch's tools/autograd/derivatives.yaml; gradients are
- * computed in the alphabetical order of the operands' names there, which is why `other` comes
- * before `self`.
- */
+ * Each launches one kernel (views: none) and records the same node as PyTorch. Floating operands are released at the
+ * end; results are floating unless stated otherwise. In backward (grad mode disabled) the formulas use the same
+ * functions. What each operation saves is listed in torch's tools/autograd/derivatives.yaml; gradients are computed in
+ * the alphabetical order of the operands' names there, which is why `other` comes before `self`. */
 #ifndef PLIM_ENGINE_OPS_H
 #define PLIM_ENGINE_OPS_H
 
 #include "engine.h"
 
-/* --- how an operation begins and ends (for the files that define operations) ------------------ */
+/* --- start and end of an operation (for files that define operations) ------------------------- */
 
-/* The tensor that Python's variable x refers to after an operation in place: the same memory with another node.
- * Floating */
+/* Returns the tensor that Python's variable x refers to after an in-place operation: the same memory with another node.
+ * Floating. */
 struct tensor *op_in_place(struct engine *e, const struct tensor *x);
-/* Releases floating operands; returns the poison tensor. */
+/* Releases floating operands and returns the poison tensor. */
 struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands);
-/* The end of an operation: attaches `y` to `n` (either may be NULL), releases floating operands. */
+/* Ends an operation: attaches `y` to `n` (either may be NULL), releases floating operands, and returns `y`. */
 struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int count,
                        struct tensor *const *operands);
-/* A node if one of the operands needs a gradient, else NULL. */
+/* Returns a new node if one of the operands needs a gradient, otherwise NULL. */
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
 /* Launches `op`, which is complete except for its operands: it writes the first `n_out` of `arrays` and reads the next
  * `n_in`. */
 void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
 extern const struct node_kind op_div_kind; /* of a division, which saves the operand's value before it */
-/* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
+/* Stores an operand's shape for backward: its ndim in ints[0], followed by the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 struct plim_need;
-/* Allocates temporaries in order, releasing each at its time. */
+/* Allocates temporaries in order, and releases each at its time. */
 void op_take_needs(struct engine *e, int count, const struct plim_need *needs,
                    struct tensor **held);
-/* Releases, the last one first, those of the first `taken` needs that end before need `before`. */
+/* Releases, starting with the last, those of the first `taken` needs that end before need `before`. */
 void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
                       int taken, int before);
-/* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
+/* Computes the strides that TensorIterator gives a new result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
                        int64_t *stride);
-/* Memory for the result of an operation that works element by element or row by row; `stride` NULL:
- * contiguous. Its class is logits if and only if an operand's is. */
+/* Allocates the result of an operation that works element by element or row by row; `stride` NULL: contiguous. Its
+ * class is logits if and only if that of an operand is. */
 struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
                          enum plim_dtype dtype, int ndim, const int64_t *shape,
                          const int64_t *stride);
-/* The same, of the shape that the operands have together. */
+/* The same, with the shape to which the operands broadcast. */
 struct tensor *op_broadcast_result(struct engine *e, int count, struct tensor *const *x, enum plim_dtype dtype);
 
 /* --- views (no kernel) ------------------------------------------------------------------------ */
 
 struct tensor *op_view(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
-/* A view where strides allow it, else a contiguous copy. */
+/* Returns a view if the strides allow it, otherwise a contiguous copy. */
 struct tensor *op_reshape(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 struct tensor *op_transpose(struct engine *e, struct tensor *x, int a, int b);
 struct tensor *op_permute(struct engine *e, struct tensor *x, int ndim, const int *order);
 struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
-/* x[..., start:start+length, ...]; taking the whole dimension is no operation, as in PyTorch's slicing. */
+/* x[..., start:start+length, ...]; returns x if that is the whole dimension, like PyTorch's slicing. */
 struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
 /* x[..., start::step] */
 struct tensor *op_slice_steps(struct engine *e, struct tensor *x, int64_t start, int64_t step);
-/* x[..., -length:, ...]; taking the whole dimension is a view like any other, as in PyTorch */
+/* x[..., -length:, ...]; returns a new view even if that is the whole dimension, like PyTorch. */
 struct tensor *op_slice_end(struct engine *e, struct tensor *x, int dim, int64_t length);
 struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
-/* x[...] with full slices only: for autograd a view like any other */
+/* x[...] with full slices only: a new view for autograd. */
 struct tensor *op_alias(struct engine *e, struct tensor *x);
-/* Views of consecutive parts along `dim`; out[i] are floating. */
+/* Stores views of consecutive parts along `dim` in `out`; all are floating. */
 void op_split(struct engine *e, struct tensor *x, int dim, int count, const int64_t *sizes,
               struct tensor **out);
 
@@ -80,12 +78,12 @@ void op_split(struct engine *e, struct tensor *x, int dim, int count, const int6
 
 struct tensor *op_to(struct engine *e, struct tensor *x,
                      enum plim_dtype dtype);                      /* x itself if it has this type */
-/* The same, but a copy is contiguous */
+/* The same, but a copy is contiguous. */
 struct tensor *op_to_contiguous(struct engine *e, struct tensor *x, enum plim_dtype dtype);
-struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is */
+struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is contiguous */
 struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always contiguous */
-struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* the same; no autograd */
-/* torch.nn.functional.pad at the end of a dimension, with zeros; negative `count` cuts; 0 copies */
+struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* op_clone() without autograd */
+/* torch.nn.functional.pad at the end of a dimension, with zeros; negative `count` crops; 0 copies. */
 struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count);
 /* x.repeat(times, 1, ..) */
 struct tensor *op_repeat(struct engine *e, struct tensor *x, int64_t times);
@@ -113,8 +111,8 @@ struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count,
 struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b);
-struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b); /* if b needs a gradient, so does a */
-struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd, nor below */
+struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b); /* if b needs a gradient, a must, too */
+struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd, here and below */
 struct tensor *op_minimum(struct engine *e, struct tensor *a, struct tensor *b);
 /* comparisons and logic: results are bool, nothing is differentiable */
 struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
@@ -124,7 +122,7 @@ struct tensor *op_add_scalar(struct engine *e, struct tensor *a, double b);
 struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b); /* b - a */
 struct tensor *op_mul_scalar(struct engine *e, struct tensor *a, double b);
 struct tensor *op_div_scalar(struct engine *e, struct tensor *a, double b);
-struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b); /* of integers, in fp32; no autograd */
+struct tensor *op_true_div_scalar(struct engine *e, struct tensor *a, double b); /* integers, in fp32; no autograd */
 struct tensor *op_pow_scalar(struct engine *e, struct tensor *a, double exponent);
 /* a to the power of b, element by element; no autograd */
 struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b);
@@ -133,13 +131,13 @@ void op_add_(struct engine *e, struct tensor *a, struct tensor *b);
 void op_binary_scalar_(struct engine *e, enum plim_binary f, struct tensor *a, double b);
 void op_binary_(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
 void op_fill_(struct engine *e, struct tensor *a, double value);
-/* random numbers with the caller's seed: as PLIM_OP_RANDOM */
+/* random numbers with the caller's seed, as in PLIM_OP_RANDOM */
 void op_random_(struct engine *e, struct tensor *a, double limit, uint64_t seed);
 void op_clamp_(struct engine *e, struct tensor *a, double low, double high);
 void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a);
-/* a + weight (b - a) */
+/* a += weight (b - a) */
 void op_lerp_(struct engine *e, struct tensor *a, struct tensor *b, double weight);
-/* a + factor b */
+/* a += factor b */
 void op_add_scaled_(struct engine *e, struct tensor *a, struct tensor *b, double factor);
 
 struct tensor *op_neg(struct engine *e, struct tensor *x);
@@ -150,33 +148,32 @@ struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_exp(struct engine *e, struct tensor *x);
 struct tensor *op_log1p(struct engine *e, struct tensor *x); /* log(1 + x) */
 struct tensor *op_expm1(struct engine *e, struct tensor *x);
-/* torch.min(x, scalar), a tensor without dimensions that needs no gradient */
+/* torch.min(x, scalar); the scalar is a tensor without dimensions that needs no gradient */
 struct tensor *op_at_most(struct engine *e, struct tensor *x, double scalar);
 struct tensor *op_softplus(struct engine *e, struct tensor *x);
 struct tensor *op_log_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 struct tensor *op_erf(struct engine *e, struct tensor *x);
-/* x limited to [low, high]; an infinite bound stands for no bound */
+/* x clamped to [low, high]; infinite bounds mean no bound */
 struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
-/* x (.., rows, columns) with zeros above a diagonal (tril), below it (triu): 0 is the main one, 1 right of it; no
- * autograd */
+/* x (.., rows, columns) with zeros above a diagonal (tril) or below it (triu): 0 is the main diagonal, 1 that to its
+ * right; no autograd */
 struct tensor *op_tril(struct engine *e, struct tensor *x, int diagonal);
 struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal);
-/* where(condition, a, b): shapes broadcast; a or b NULL: the number is used instead, which has no
- * gradient. */
+/* where(condition, a, b) with broadcasting; if a or b is NULL, the number is used instead, which has no gradient */
 struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
 
-/* --- complex numbers, whose two parts are the last dimension, (.., 2), in fp32 (ops_complex.c) -- */
+/* --- complex numbers (ops_complex.c): fp32 (.., 2), the last dimension has real and imaginary part  */
 
-/* torch.view_as_complex() and torch.view_as_real(), which change nothing here */
+/* torch.view_as_complex() and torch.view_as_real(): no change of the array */
 struct tensor *op_view_complex(struct engine *e, struct tensor *x);
 /* torch.polar(torch.ones_like(angles), angles): (.., 2); no autograd */
 struct tensor *op_unit_complex(struct engine *e, struct tensor *angles);
-/* a b, where b broadcasts and needs no gradient */
+/* a b; b broadcasts and needs no gradient */
 struct tensor *op_mul_complex(struct engine *e, struct tensor *a, struct tensor *b);
 
 /* --- reductions ------------------------------------------------------------------------------- */
@@ -185,7 +182,7 @@ struct tensor *op_mul_complex(struct engine *e, struct tensor *a, struct tensor 
 struct tensor *op_mean_last(struct engine *e, struct tensor *x);
 /* sum over the last dimension, kept */
 struct tensor *op_sum_last(struct engine *e, struct tensor *x);
-/* the same in the type `result`, and the sum of all, a scalar */
+/* the same in the type `result`; below, the sum of all elements, a scalar */
 struct tensor *op_sum_last_as(struct engine *e, struct tensor *x, enum plim_dtype result);
 struct tensor *op_sum_all(struct engine *e, struct tensor *x);
 /* x.nansum() and x.nanmean() of finite numbers: scalars; the sum has no autograd */
@@ -197,12 +194,12 @@ struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* x.argmax(dim=-1); no autograd */
 struct tensor *op_argmax_last(struct engine *e, struct tensor *x);
-/* The same into y, lent as x is */
+/* the same into y, which is lent like x */
 void op_argmax_last_to(struct engine *e, struct tensor *x, struct tensor *y);
-/* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
+/* reduction over the dimensions in the bit mask, with results of type `result`; no autograd */
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);
-/* The same into y, lent as x is */
+/* the same into y, which is lent like x */
 void op_reduce_to(struct engine *e, struct tensor *x, unsigned dims, enum plim_binary fold, double factor,
                   struct tensor *y);
 /* running sums along the last dimension, in `dtype` */
@@ -217,10 +214,10 @@ struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, 
                           double beta, double alpha);
 /* a b, batched: (n, m, k) (n, k, p) */
 struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b);
-/* torch.matmul of operands with three dimensions or more on the left */
+/* torch.matmul; the left operand has at least three dimensions */
 struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
-/* torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=True): the solution x of a x = b; a (.., n, n), b
- * (.., n, m); x is column-major in memory. No autocast */
+/* torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=True): the solution x of a x = b; a (.., n, n), b (..,
+ * n, m); x is column-major. No autocast. */
 struct tensor *op_solve_triangular(struct engine *e, struct tensor *a, struct tensor *b, bool upper);
 /* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) if `adds`; no autocast, no autograd */
 void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds);
@@ -229,33 +226,32 @@ void op_mm_scaled(struct engine *e, struct tensor *y, struct tensor *a, struct t
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
-/* The replacement for it in DeepSpeed's ZeRO 3 (runtime/zero/linear.py): one autograd.Function, which
- * saves the weight itself; no autocast */
+/* The function that replaces it in DeepSpeed's ZeRO 3 (runtime/zero/linear.py): one autograd.Function, which saves the
+ * weight itself; no autocast */
 struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct tensor *weight,
                                   struct tensor *bias);
 
-/* A weight of a linear layer kept in 4 or 8 bits, as bitsandbytes keeps it. The tensors live as long
- * as the layer. */
+/* A weight of a linear layer stored in 4 or 8 bits, as by bitsandbytes. The tensors live as long as the layer. */
 struct quantized {
     enum plim_quantized type;
     enum plim_dtype dtype;  /* the original type of the weight */
     enum plim_dtype compute; /* the type in which the layer computes */
     int64_t rows, columns;  /* the weight's shape (out, in) */
-    enum plim_dtype storage; /* 4 bits: the element type of the tensor that stores the codes */
-    struct tensor *codes;   /* two elements per byte (4 bits), or one */
+    enum plim_dtype storage; /* 4 bits: the element type of the tensor in which the codes are stored */
+    struct tensor *codes;   /* two codes per byte (4 bits), or one */
     struct tensor *scales;  /* fp32, one per 64 elements; nested: one per 256 scales; int8: one per row */
     struct tensor *book;    /* 4 bits: the values of the codes */
-    struct tensor *scale_codes, *scale_book, *offset; /* for nested (quantised) scales, else NULL */
+    struct tensor *scale_codes, *scale_book, *offset; /* for nested (quantised) scales, otherwise NULL */
 };
 
-/* create_dynamic_map() of bitsandbytes and of torchao: 2^(powers + 1) numbers in increasing order. For each power
- * of ten up to 1 it has the midpoints of 1, 2, 4, .. equal parts of [0.1, 1) (twice as many if unsigned), with
+/* create_dynamic_map() of bitsandbytes and of torchao: stores 2^(powers + 1) numbers in increasing order. For each
+ * power of ten up to 1 these are the midpoints of 1, 2, 4, .. equal parts of [0.1, 1) (twice as many if unsigned), with
  * both signs if signed; and 0 and 1. */
 void op_dynamic_numbers(float *book, int powers, bool is_signed);
-/* The map with 256 numbers as a tensor on the device */
+/* the map with 256 numbers as a tensor on the device */
 struct tensor *op_dynamic_map(struct engine *e, bool is_signed);
-/* Fills in `q`, whose `type` and `storage` are set, from a weight (out, in), lent. Nested scales are stored in 8
- * bits; their map is made at the first call and belongs to the caller: *map. */
+/* Quantises a weight (out, in), lent, into `q`, whose `type` and `storage` are set. Nested scales are stored in 8 bits;
+ * their map, *map, is allocated at the first call and owned by the caller. */
 void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weight, bool nested,
                       struct tensor **map);
 /* the weight, in its original type */
@@ -265,76 +261,77 @@ struct tensor *op_dequantize_4bit_late(struct engine *e, const struct quantized 
 /* The same in 8 bits: the largest magnitude of a row is 127. */
 void op_quantize_int8(struct engine *e, struct quantized *q, struct tensor *weight);
 struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q); /* in fp32 */
-/* x w^T + bias; only x gets a gradient; bias may be NULL. int8: x is quantised too, and the original is
- * held until the node is freed */
+/* x w^T + bias; only x gets a gradient; bias may be NULL. int8: x is quantised too, and the original is held until the
+ * node is freed. */
 struct tensor *op_linear_int8(struct engine *e, struct tensor *x, const struct quantized *q,
                               struct tensor *bias);
 struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct quantized *q,
                               struct tensor *bias);
 
-/* --- rows by index, and what chooses them ------------------------------------------------------- */
+/* --- indexing, sorting and masks ---------------------------------------------------------------- */
 
-/* The `count` largest along the last dimension and their indices (int64); both are floating. */
+/* Stores the `count` largest elements along the last dimension and their indices (int64) in `out`; both are
+ * floating. */
 void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2]);
 /* x.max(dim=-1, keepdim=True).values */
 struct tensor *op_max_last(struct engine *e, struct tensor *x);
-/* The sorted elements (n) and their indices; both are floating; no autograd. */
+/* Stores the sorted elements (n) and their indices in `out`; both are floating; no autograd. */
 void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 /* x[indices]: elements of x (n), or rows of x (n, ..) */
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* The same for indices that are all different */
+/* the same; the indices must be distinct */
 struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x[..., [index], ...] along `dim`, which stays with extent 1 */
+/* x[..., [index], ...] along `dim`, which is kept with size 1 */
 struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index);
-/* nonzero() of a mask with `found` non-zero elements: (found) int64, the linear index of each, which replaces
- * its columns; or the columns, (found, dimensions) int64 */
+/* nonzero() of a mask with `found` nonzero elements: (found) int64, their linear indices, used instead of the
+ * coordinates; or the coordinates, (found, dimensions) int64 */
 struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
 struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found);
 /* y.scatter_add_(0, indices, x); all named, y (n), indices and x (m); no autograd */
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x);
-/* zeros (count, ..) with the rows of x (n, ..) at their places (n) */
+/* zeros (count, ..) with the rows of x (n, ..) at the indices `places` (n) */
 struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
-/* x[mask], mask (b, s), `found` of which are ones: rows of x (b, s, width), or elements of x (b, s); or mask (b) and x
- * (b, width) or (b) */
+/* x[mask], mask (b, s) with `found` ones: rows of x (b, s, width), or elements of x (b, s); or mask (b) and x (b,
+ * width) or (b) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
-/* x[arange(b), columns]: from each row of x (b, s, width) the vector at its column (b, int64): (b, width) */
+/* x[arange(b), columns]: from each row of x (b, s, width) the vector at its column (b, int64); (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
-/* x[places] with rows of x (n, width), where `places` is a permutation that Python holds on the host and copies to the
- * device when needed; NULL: a simulated device, which needs no values */
+/* x[places] of rows of x (n, width); `places` is a permutation that Python keeps on the host and copies to the device
+ * when it is needed; NULL: a simulated device, which needs no values */
 struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places);
 /* x.masked_scatter(mask, source); the mask broadcasts, source has as many elements as the mask selects */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
-/* x.gather(-1, indices), indices (.., k) int64, all different within a row */
+/* x.gather(-1, indices), indices (.., k) int64, distinct within a row */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
-/* The same where they may repeat; leading dimensions may be broadcast */
+/* the same; indices may repeat, and leading dimensions may be broadcast */
 struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, all different */
+/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, distinct */
 struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places);
 /* x[indices] = from, of x (n); no autograd */
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
-/* int32: how many of x are 0, 1, .. bins - 1; no autograd */
+/* the number of elements of x that are 0, 1, .. bins - 1, int32; no autograd */
 struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
-/* `x` where the mask (broadcast) is 0, and `value` where it is 1 */
+/* x where the mask (broadcast) is 0, otherwise `value` */
 struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask, double value);
-/* The same in the memory of x: returns the tensor that Python's x refers to from then on (op_in_place()). Floating */
+/* The same in the memory of x. Returns the tensor that Python's x refers to afterwards (op_in_place()). Floating. */
 struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask, double value);
 struct tensor *op_mul_scalar_(struct engine *e, struct tensor *x, double b); /* x *= b, likewise */
-/* x[mask] = rows, mask (b, s) of x (b, s, width), rows as many as it has ones, likewise (index_put_()) */
+/* x[mask] = rows, likewise (index_put_()): mask (b, s), x (b, s, width); one row for each one of the mask */
 struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *rows);
 /* x.select(dim, index).copy_(value), likewise; x is dense */
 struct tensor *op_set_part_(struct engine *e, struct tensor *x, int dim, int64_t index, struct tensor *value);
-/* x[.., start:start + n, ..].copy_(value), likewise, n the extent of `value` */
+/* x[.., start:start + n, ..].copy_(value), likewise; n is the size of `value` */
 struct tensor *op_set_slice_(struct engine *e, struct tensor *x, int dim, int64_t start, struct tensor *value);
-/* x += other, which may have fewer elements, likewise */
+/* x += other, likewise; `other` may have fewer elements */
 struct tensor *op_plus_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x.clamp_(-limit, limit), likewise; saves a copy of the original for backward */
 struct tensor *op_clip_(struct engine *e, struct tensor *x, double limit);
-/* x *= other, which needs no gradient, likewise */
+/* x *= other, likewise; `other` needs no gradient */
 struct tensor *op_mul_(struct engine *e, struct tensor *x, struct tensor *other);
 /* x /= other, likewise */
 struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
-/* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`
- * (groups), int32: the end of each group. No autocast */
+/* torch.nn.functional.grouped_mm: rows of x (s, k), sorted by group, times b (groups, k, n); `ends` (groups), int32:
+ * the end of each group. No autocast. */
 struct tensor *op_grouped_mm(struct engine *e, struct tensor *x, struct tensor *b,
                              struct tensor *ends);
 
@@ -347,44 +344,44 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
 struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 /* its logarithm, in the type of x */
 struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
-/* softmax for scores in which whole rows may be minus infinity: those become zeros */
+/* softmax of scores in which whole rows may be minus infinity: those become zeros */
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
 /* torch.stack of torch.logsumexp(row, dim=-1) of the rows of x (rows, n, classes) fp32: (rows, n) (ops_logps.c) */
 struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x);
-/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows need not be adjacent:
+/* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows need not be adjacent;
  * (rows, n, 1) */
 struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x[mask] of such an x and a mask (rows, n), `found` of which are ones: (found, classes); no autograd */
+/* x[mask] of such an x and a mask (rows, n) with `found` ones; (found, classes); no autograd */
 struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
-/* y = x.squeeze(-1) and y[mask] = 0, of x (rows, n, 1) and a mask (rows, n); y, in the memory of x */
+/* y = x.squeeze(-1) and y[mask] = 0, of x (rows, n, 1) and a mask (rows, n); returns y, in the memory of x */
 struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor *mask);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
-/* mean of (x - target)^2; target has the same shape, in fp32; autocast widens x */
+/* mean of (x - target)^2; target has the same shape, in fp32; autocast casts x to fp32 */
 struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *target);
 struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 /* rows of `weight`; a padding_idx would only change values */
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
-/* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) or NULL ->
- * (b, k, h / size, w / size); or Conv3d of (b, c, frames, size, size), weight (k, c, frames, size, size) ->
- * (b, k, 1, 1, 1). Images have no gradient. Autocast applies */
+/* Conv2d whose stride is its kernel size: images (b, c, h, w), weight (k, c, size, size), bias (k) or NULL -> (b, k, h
+ * / size, w / size); or Conv3d of (b, c, frames, size, size), weight (k, c, frames, size, size) -> (b, k, 1, 1, 1).
+ * Images have no gradient. Autocast applies. */
 struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
                           struct tensor *bias);
 
 /* torch.nn.functional.conv1d(x, weight, bias, stride=step, padding=padding) of rows (b, c, s) */
 struct tensor *op_conv1d(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias, int64_t step,
                          int64_t padding);
-/* torch.nn.functional.avg_pool2d of images (b, c, h, w), contiguous, over squares of size x size side by side, which
- * divide them: (b, c, h / size, w / size) */
+/* torch.nn.functional.avg_pool2d of images (b, c, h, w), contiguous, over adjacent squares of size x size, whose size
+ * divides h and w: (b, c, h / size, w / size) */
 struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size);
 
-/* torch.nn.functional.unfold of images (b, c, h, w) into squares of size x size side by side, which divide them: (b,
- * c size size, squares) */
+/* torch.nn.functional.unfold of images (b, c, h, w) into adjacent squares of size x size, whose size divides h and w:
+ * (b, c size size, squares) */
 struct tensor *op_unfold(struct engine *e, struct tensor *x, int64_t size);
 
-/* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, over `padding` zeros on
- * either side of a row: (b, c, s + 2 padding - k + 1). Autocast applies */
+/* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, with `padding` zeros at
+ * either end of a row: (b, c, s + 2 padding - k + 1). Autocast applies. */
 struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, int64_t padding);
 
 /* --- attention -------------------------------------------------------------------------------- */
@@ -394,10 +391,10 @@ struct attention_params {
     double dropout, scale;
     bool causal;
     bool broadcasts; /* without enable_gqa: keys with fewer heads are broadcast, which no fused kernel supports */
-    bool flash2;    /* call flash_attn_func of the package flash-attn, which needs q, k and v in 16
-                       bits; dimensions 1 and 2 are swapped before the call and back after it */
+    bool flash2;    /* call flash_attn_func of the package flash-attn, which needs q, k and v in 16 bits; dimensions 1
+                     * and 2 are swapped before the call and back after it */
     /* flash2: as in struct plim_op. `ends`: call flash_attn_varlen_func, where q, k and v (1, heads, tokens, d) are
-     * concatenated rows with these boundaries, (rows + 1) int32; NULL: none */
+     * concatenated rows with these boundaries, (rows + 1) int32; NULL: not used */
     int64_t window;
     double softcap;
     struct tensor *ends;
@@ -406,7 +403,7 @@ struct attention_params {
 struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,
                        const struct attention_params *params);
 
-/* The same composed of matmuls and softmax, where no fused kernel applies. */
+/* The same, composed of matmuls and softmax, for calls that no fused kernel supports. */
 struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor *k,
                               struct tensor *v, struct tensor *mask,
                               const struct attention_params *params);

@@ -1,4 +1,4 @@
-/* scaled_dot_product_attention: the mask, the choice of kernel, its memory, its backward. */
+/* scaled_dot_product_attention: the mask, the choice of the kernel, its memory, its backward. */
 #include "autotune/base/round.h"
 #include "devices/needs/needs_attention.h"
 #include "ops.h"
@@ -8,7 +8,7 @@
 enum { Q, K, V, MASK };
 enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
 
-/* convert_boolean_attn_mask: 0 where attended, minus infinity elsewhere */
+/* convert_boolean_attn_mask: 0 where attention is allowed, minus infinity elsewhere. */
 static struct tensor *additive_mask(struct engine *e, struct tensor *mask, enum plim_dtype dtype)
 {
     if (!mask || mask->a.dtype != PLIM_BOOL) return mask;
@@ -17,7 +17,7 @@ static struct tensor *additive_mask(struct engine *e, struct tensor *mask, enum 
 
 /* --- the kernels ------------------------------------------------------------------------------ */
 
-/* q, k, v and their gradients have shape (b, heads, s, d); are they in (b, s, heads, d) order in memory? */
+/* q, k, v and their gradients have shape (b, heads, s, d); true if they are in (b, s, heads, d) order in memory. */
 static bool heads_inside(const struct tensor *x)
 {
     return x->a.shape[1] == 1 || x->a.shape[2] == 1 || x->a.stride[1] < x->a.stride[2];
@@ -43,7 +43,7 @@ static struct plim_attention_shape describe(struct tensor *const qkv[3], const s
                                          .contiguous_heads = heads_inside(q)};
 }
 
-/* The memory blocks of one call, by role. `like` gives the layout: q, k, v. */
+/* The memory blocks of one call, by role. */
 struct blocks {
     struct tensor *out, *lse, *rng[2], *grad[4];
     int rngs;
@@ -52,7 +52,8 @@ struct blocks {
     int count;
 };
 
-/* A tensor of the shape of `like`, except for heads of `size`, in (b, s, heads, d) order or in the order of `like`. */
+/* Returns a tensor of the shape of `like`, except for the head size `size`, in (b, s, heads, d) order or in the order
+ * of `like`. */
 static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struct tensor *like, int64_t size)
 {
     const int64_t n[4] = {like->a.shape[0], like->a.shape[1], like->a.shape[2], size};
@@ -61,9 +62,9 @@ static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struc
     return tensor_empty_strided(e, (enum plim_dtype)like->a.dtype, 4, n, stride);
 }
 
-/* Passes the live temporaries to the launch, and the workspace of this thread's cuBLAS, which
- * is unused meanwhile: a kernel here may need a few bytes that PyTorch's does not. `lent` describes the
- * workspace and has to live as long as `op`. */
+/* Passes the live temporaries to the launch, and also the workspace of this thread's cuBLAS, which is unused meanwhile:
+ * a kernel here may need a few bytes that PyTorch's does not. `lent` describes the workspace and has to live as long as
+ * `op`. */
 static void hand_over(struct engine *e, struct plim_op *op, const struct blocks *b,
                       struct plim_array *lent)
 {
@@ -89,7 +90,7 @@ static void release_before(struct engine *e, struct blocks *b, int index)
             }
 }
 
-/* The mask's gradient of every head and row: a view of rows that are padded to whole units; named */
+/* Returns the mask's gradient of every head and row: a view of rows that are padded to whole units; named. */
 static struct tensor *mask_gradient(struct engine *e, const struct tensor *q, const struct tensor *k)
 {
     const int64_t *n = q->a.shape, columns = k->a.shape[2];
@@ -125,7 +126,7 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
         b->lse = tensor_keep(tensor_empty_bytes(e, need->bytes));
         break;
     case PLIM_NEED_MASK:
-        break; /* taken before the call, see pad_mask() */
+        break; /* allocated before the call, see pad_mask() */
     case PLIM_NEED_RNG:
         b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(e, need->bytes));
         break;
@@ -135,8 +136,8 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
     }
 }
 
-/* F.pad of the last dimension, where heads come after the length, as in the package flash-attn;
- * x itself where nothing is to be padded. */
+/* F.pad of the last dimension, in (b, s, heads, d) order, as in the package flash-attn; x itself if no padding is
+ * needed. */
 static struct tensor *pad_heads(struct engine *e, struct tensor *x, int64_t size)
 {
     if (e->halted || x->a.shape[3] == size) return x;
@@ -235,7 +236,7 @@ static void save_results(struct engine *e, struct node *n, const struct blocks *
     node_save_output(e, n, SAVED_OUT, b->out);
     node_save_output(e, n, SAVED_LSE, b->lse);
     for (int i = 0; i < 2;
-         i++) { /* random state: on the device for some kernels, else on the host */
+         i++) { /* random state: on the device for some kernels, otherwise on the host */
         if (i < b->rngs)
             node_save_output(e, n, SAVED_SEED + i, b->rng[i]);
         else
@@ -243,7 +244,7 @@ static void save_results(struct engine *e, struct node *n, const struct blocks *
     }
 }
 
-/* pad_bias: rows of unaligned length are copied into longer ones; the copy replaces the mask */
+/* pad_bias: rows of unaligned length are copied into longer ones; the copy replaces the mask. */
 static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **mask)
 {
     if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
@@ -261,7 +262,7 @@ static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **m
     *mask = wide;
 }
 
-/* preprocess_mask() of a mask that needs a gradient, by operations with gradients. Rebinds *mask, which is named. */
+/* preprocess_mask() of a mask that needs a gradient, with differentiable operations. Rebinds *mask, which is named. */
 static void spread_mask(struct engine *e, struct tensor **mask, const struct plim_attention_shape *s)
 {
     int64_t padding = plim_mask_padding(s->k_length);
@@ -273,8 +274,8 @@ static void spread_mask(struct engine *e, struct tensor **mask, const struct pli
     tensor_set(e, mask, op_expand(e, *mask, SHAPE(s->batch, s->heads, s->q_length, s->k_length)));
 }
 
-/* `given`: the tensors that gradients are wanted for; `qkv`: the same, or their padded copies, which the kernel
- * runs on. `*mask` is the caller's variable (a tensor or NULL); it may be rebound. */
+/* Runs a fused kernel. `given`: the tensors that gradients are computed for; `qkv`: the same, or their padded copies,
+ * on which the kernel runs. `*mask_variable` is the caller's variable (a tensor or NULL); it may be rebound. */
 static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor *const *given,
                             struct tensor *const *qkv, struct tensor **mask_variable,
                             const struct attention_params *p, struct plim_attention_shape shape)
@@ -320,7 +321,7 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
     return op_done(e, n, y, 0, NULL);
 }
 
-/* FlashAttnFunc of the package flash-attn, which pads without telling autograd. */
+/* FlashAttnFunc of the package flash-attn, which pads without recording it for autograd. */
 static struct tensor *flash2(struct engine *e, struct tensor *const *qkv,
                              const struct attention_params *p, struct plim_attention_shape shape)
 {
@@ -369,7 +370,7 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         qkv[i] = autocast_low(e, given[i]);
         cast_floats[i] = tensor_enter(qkv[i]);
     }
-    e->autocast.on = false; /* what the call is composed of is not cast again */
+    e->autocast.on = false; /* operations inside the call are not cast again */
     struct tensor *y = e->poison;
     if (!e->halted) {
         struct plim_attention_shape shape =

@@ -1,11 +1,12 @@
 /* The convolutions of the models here: of images, with windows that do not overlap, and along rows, over all channels
- * together or over each alone. */
+ * together or per channel. Also pooling and unfolding of images. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 
 enum { INPUT, WEIGHT, BIAS };
 
-/* Casts operands as autocast does, the last one first, as C++ evaluates arguments, and holds them for the call. */
+/* Casts operands as autocast does, the last one first, the order in which C++ evaluates arguments, and holds them
+ * during the call. */
 static void enter(struct engine *e, int count, struct tensor **operands, bool *was)
 {
     for (int i = count; i-- > 0;) {
@@ -14,7 +15,7 @@ static void enter(struct engine *e, int count, struct tensor **operands, bool *w
     }
 }
 
-/* A node that has saved the input and the weight; NULL: none is needed. */
+/* Returns a node that has saved the input and the weight; NULL if none is needed. */
 static struct node *node_of(struct engine *e, const struct node_kind *kind, int count, struct tensor *const *operands)
 {
     struct node *n = e->halted ? NULL : op_node(e, kind, count, operands);
@@ -34,7 +35,7 @@ static struct tensor *leave(struct engine *e, struct node *n, struct tensor *y, 
 
 /* --- an image as patches (Conv2d with kernel_size = stride), by cuDNN --------------------------- */
 
-/* Frames count as channels, one after the other. */
+/* Frames count as channels, one after another. */
 static struct plim_array flattened(const struct plim_array *x)
 {
     struct plim_array flat = *x;
@@ -46,7 +47,7 @@ static struct plim_array flattened(const struct plim_array *x)
     return flat;
 }
 
-/* cuDNN's workspace, for the length of a call. */
+/* Launches with cuDNN's workspace, which is allocated for the call. */
 static void launch_patches(struct engine *e, struct plim_op *op, const struct tensor *x,
                            const struct tensor *weight, const struct tensor *y)
 {
@@ -56,7 +57,7 @@ static void launch_patches(struct engine *e, struct plim_op *op, const struct te
     tensor_drop(e, workspace);
 }
 
-/* ConvolutionBackward0: the gradients of weight and bias; an image has none. */
+/* ConvolutionBackward0: the gradients of weight and bias; images have none. */
 static void patches_backward(struct engine *e, struct node *n, struct tensor **grads,
                              struct tensor **out)
 {
@@ -110,7 +111,7 @@ struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *wei
 
 /* --- along rows, of all channels together (conv1d), by cuDNN -------------------------------------- */
 
-/* A row (c, 1, l) of an image, of (c, l) */
+/* A row (c, l) as an image (c, 1, l). */
 static struct plim_array as_row(const struct plim_array *x)
 {
     struct plim_array row = *x;
@@ -120,7 +121,7 @@ static struct plim_array as_row(const struct plim_array *x)
     return row;
 }
 
-/* `count` windows of rows x (b, c, s), `step` apart, as columns of an image, where they do not overlap */
+/* `count` windows of rows x (b, c, s), `step` apart, as columns of an image; they must not overlap. */
 static struct plim_array windows_of(const struct plim_array *x, int64_t taps, int64_t count, int64_t step)
 {
     struct plim_array windows = *x;
@@ -138,8 +139,8 @@ static struct plim_array as_columns_of(const struct plim_array *weight)
     return columns;
 }
 
-/* x (b, c, s) in rows of `length`, its elements `step` apart after `before` zeros, all others zeros; named. cuDNN's
- * kernels need no memory for it: on a simulated device x itself stands for it. */
+/* Returns x (b, c, s) in rows of `length`: its elements are `step` apart after `before` zeros, all others are zeros;
+ * named. cuDNN's kernels need no memory for it: on a simulated device x itself is returned. */
 static struct tensor *among_zeros(struct engine *e, struct tensor *x, int64_t length, int64_t before, int64_t step)
 {
     if (e->halted || e->device->info.simulated) return tensor_ref(x);
@@ -152,7 +153,8 @@ static struct tensor *among_zeros(struct engine *e, struct tensor *x, int64_t le
     return y;
 }
 
-/* weight (k, c, taps) as (c, k, taps), with its taps reversed; named, and as in among_zeros() on a simulated device */
+/* Returns weight (k, c, taps) as (c, k, taps), with its taps reversed; named. On a simulated device the weight itself,
+ * as in among_zeros(). */
 static struct tensor *turned(struct engine *e, struct tensor *weight)
 {
     if (e->halted || e->device->info.simulated) return tensor_ref(weight);
@@ -168,7 +170,7 @@ static struct tensor *turned(struct engine *e, struct tensor *weight)
     return y;
 }
 
-/* out <- a, b, [bias]; of these `x`, `weight` and `y` are the convolution's operands and result, or their gradients */
+/* out <- a, b, [bias]; `x`, `weight` and `y` are the convolution's operands and result, or their gradients. */
 static void launch_conv1d(struct engine *e, struct plim_op op, bool is_forward, const struct tensor *x,
                           const struct tensor *weight, const struct tensor *y)
 {
@@ -178,9 +180,10 @@ static void launch_conv1d(struct engine *e, struct plim_op op, bool is_forward, 
     tensor_drop(e, workspace);
 }
 
-enum { STEP, PADDING }; /* of a node */
+enum { STEP, PADDING }; /* indices of a node's ints */
 
-/* The gradient of x (b, c, s): dy's elements, as far apart as the windows, times the reversed kernels; named */
+/* Returns the gradient of x (b, c, s): dy's elements, as far apart as the windows, convolved with the reversed kernels;
+ * named. */
 static struct tensor *conv1d_input_gradient(struct engine *e, const struct node *n, struct tensor *x,
                                             struct tensor *weight, struct tensor *dy)
 {
@@ -256,7 +259,7 @@ struct tensor *op_conv1d(struct engine *e, struct tensor *x, struct tensor *weig
     return leave(e, n, y, OPERANDS, operands, was);
 }
 
-/* --- the mean of squares of an image (AvgPool2d with stride = kernel_size), by ATen's kernels (AveragePool2d.cu) -- */
+/* --- means of squares of an image (AvgPool2d with stride = kernel_size), by ATen's kernels (AveragePool2d.cu) ----- */
 
 enum { SQUARE_ROWS = 3, SQUARE_COLUMNS = 5 }; /* dimensions of an image as squares: (b, c, h, size, w, size) */
 
@@ -304,14 +307,14 @@ struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size)
 
 /* --- squares of an image as columns (unfold with stride = kernel_size), by ATen's kernels (Im2Col.cu) ------------ */
 
-/* A view (b, c, size, size, h / size, w / size) of x (b, c, h, w); named */
+/* Returns a view (b, c, size, size, h / size, w / size) of x (b, c, h, w), named. */
 static struct tensor *as_columns(struct engine *e, struct tensor *x, int64_t size)
 {
     static const int order[] = {0, 1, SQUARE_ROWS, SQUARE_COLUMNS, SQUARE_ROWS - 1, SQUARE_COLUMNS - 1};
     return tensor_keep(op_permute(e, as_squares(e, x, size), 6, order));
 }
 
-/* A view of y (b, c size size, squares) in the shape that as_columns() gives x; named */
+/* Returns a view of y (b, c size size, squares) in the shape of as_columns(), named. */
 static struct tensor *as_they_are(struct engine *e, struct tensor *y, const struct tensor *columns)
 {
     return tensor_keep(op_view(e, y, 6, columns->a.shape));

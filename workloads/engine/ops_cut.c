@@ -2,7 +2,7 @@
 #include "ops.h"
 #include <math.h>
 
-enum { LOCK_ROWS = PLIM_LINEAR_LOSS_TILE, LOCK_COLUMNS = PLIM_LINEAR_LOSS_COLUMNS }; /* what one lock guards */
+enum { LOCK_ROWS = PLIM_LINEAR_LOSS_TILE, LOCK_COLUMNS = PLIM_LINEAR_LOSS_COLUMNS }; /* elements guarded by one lock */
 enum { SHIFT = 1 };                                                                  /* from a row to its label */
 enum { X, WEIGHT, BIAS, LSE, TARGETS, VALIDS, AVERAGES };
 
@@ -16,7 +16,8 @@ static const struct plim_array *array_of(const struct tensor *x)
     return x ? &x->a : NULL;
 }
 
-/* _build_flat_valids() of utils.py: the positions of labels that count, without the first, (found) int64; named */
+/* _build_flat_valids() of utils.py: the positions of labels that are not ignored, without the first, (found) int64;
+ * named. */
 static struct tensor *valid_places(struct engine *e, struct tensor *labels, int64_t found)
 {
     int64_t length = tensor_size(labels, 1);
@@ -54,8 +55,9 @@ static struct tensor *locks_of(struct engine *e, int64_t rows, int64_t width)
         op_full(e, PLIM_I32, SHAPE(divide_up(rows, LOCK_ROWS), divide_up(width, LOCK_COLUMNS)), 0));
 }
 
-/* cce_backward_kernel() of cce_backward.py. The kernel computes the logits again and from them both gradients. It skips
- * tiles that are too small to matter, and classes are sorted for that; ours computes all, in the given order. */
+/* cce_backward_kernel() of cce_backward.py: recomputes the logits and computes both gradients from them. The package's
+ * kernel skips tiles that are too small to matter, and classes are sorted for that; ours computes all, in the given
+ * order. */
 static void cut_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
@@ -89,12 +91,12 @@ static const struct node_kind cut_kind = {"LinearCrossEntropyFunctionBackward", 
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-/* What the forward's kernels read. */
+/* Operands of the forward's kernels. */
 struct operands {
     struct tensor *x, *targets, *valids;
 };
 
-/* cce_lse_forward_kernel() of cce_lse_forward.py, whose mean logits only a backward needs; both named */
+/* cce_lse_forward_kernel() of cce_lse_forward.py; the mean logits are needed only in backward; both are named. */
 static struct tensor *logsumexp(struct engine *e, const struct cut_call *c, const struct operands *of,
                                 struct tensor **averages, bool learns)
 {
@@ -131,7 +133,7 @@ static struct tensor *capped(struct engine *e, struct tensor *x, double cap)
     return y;
 }
 
-/* The negative logits of the targets (indexed_dot.py); named */
+/* Returns the negative logits of the targets (indexed_dot.py), named. */
 static struct tensor *target_logits(struct engine *e, const struct cut_call *c, const struct operands *of)
 {
     struct tensor *y = tensor_keep(op_full(e, PLIM_F32, SHAPE(c->found), 0));
@@ -146,7 +148,7 @@ static struct tensor *target_logits(struct engine *e, const struct cut_call *c, 
     return c->softcap > 0 ? capped(e, y, c->softcap) : y;
 }
 
-/* The factor of each loss in the result */
+/* Returns the factor of each loss in the result. */
 static double scale_of(const struct cut_call *c)
 {
     return c->is_sum ? 1 : 1.0 / (double)c->found;
@@ -182,7 +184,7 @@ struct tensor *op_cut_cross_entropy(struct engine *e, const struct cut_call *c)
     bool grad = e->grad_enabled,
          learns = !e->halted && (of.x->requires_grad || c->weight->requires_grad);
     struct node *n = op_node(e, &cut_kind, 3, given);
-    e->grad_enabled = false; /* as an autograd.Function's forward runs */
+    e->grad_enabled = false; /* an autograd.Function's forward runs without gradients */
     struct tensor *lse = logsumexp(e, c, &of, &averages, learns);
     struct tensor *losses = target_logits(e, c, &of);
     op_add_(e, losses, lse);

@@ -1,4 +1,4 @@
-/* Element-by-element operations and their derivatives. */
+/* Elementwise operations and their derivatives. */
 #include "ops.h"
 #include <math.h>
 
@@ -15,7 +15,7 @@ struct tensor *op_broadcast_result(struct engine *e, int count, struct tensor *c
     return op_result(e, count, x, dtype, ndim, shape, stride);
 }
 
-/* bf16 with fp16 or with fp32 gives fp32; a float wins over an integer */
+/* bf16 with fp16 or fp32 gives fp32; a float takes precedence over an integer. */
 static enum plim_dtype promote(const struct tensor *a, const struct tensor *b)
 {
     enum plim_dtype x = (enum plim_dtype)a->a.dtype, y = (enum plim_dtype)b->a.dtype;
@@ -183,7 +183,7 @@ static struct tensor *with_number(struct engine *e, const struct node_kind *kind
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = kind ? op_node(e, kind, 1, &x) : NULL;
-    if (n) n->number = number; /* a number is never packed by a checkpoint */
+    if (n) n->number = number; /* a number is not seen by hooks */
     enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : (enum plim_dtype)x->a.dtype;
     struct tensor *y = op_broadcast_result(e, 1, &x, dtype);
     launch_binary(e, y, x, NULL, f, number);
@@ -329,7 +329,7 @@ struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
     return unary(e, NULL, f, x, SAVES_NOTHING);
 }
 
-/* The part of x on one side of a diagonal */
+/* Returns x with zeros on one side of a diagonal. */
 static struct tensor *triangle(struct engine *e, struct tensor *x, enum plim_op_kind kind, int diagonal)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -461,7 +461,7 @@ struct tensor *op_exp(struct engine *e, struct tensor *x)
     return unary(e, &exp_kind, PLIM_UNARY_EXP, autocast_fp32(e, x), SAVES_RESULT);
 }
 
-/* 2 / sqrt(pi) * exp(-self^2) * grad, whose parts all live to its end */
+/* 2 / sqrt(pi) * exp(-self^2) * grad; all intermediate results live until its end */
 static void erf_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     static const double slope = 1.1283791670955126; /* 2 / sqrt(pi) */
@@ -495,7 +495,7 @@ struct tensor *op_log1p(struct engine *e, struct tensor *x)
     if (n) node_save(e, n, 0, x);
     struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     launch_binary(e, y, x, NULL, PLIM_BINARY_ADD, 1);
-    launch_unary(e, y, y, PLIM_UNARY_LOG, 0, 0); /* in its memory: PyTorch has one kernel for both */
+    launch_unary(e, y, y, PLIM_UNARY_LOG, 0, 0); /* in place: PyTorch has one kernel for both */
     return op_done(e, n, y, 1, &x);
 }
 
@@ -514,7 +514,7 @@ static void where_backward(struct engine *e, struct node *n, struct tensor **gra
 }
 static const struct node_kind where_kind = {"WhereBackward0", where_backward};
 
-/* a number is on the device as a tensor of one element while the kernel runs */
+/* A number is a tensor of one element on the device while the kernel runs. */
 static struct tensor *number_on_device(struct engine *e, enum plim_dtype dtype, double value)
 {
     return tensor_keep(op_full(e, dtype, 0, NULL, value));
@@ -545,8 +545,8 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 
 /* --- clamp ------------------------------------------------------------------------------------ */
 
-/* clamp_backward: where(self >= low and self <= high, grad, 0), the zero first; both comparisons live until `where` has
- * run. There is no comparison for a bound that is not given. */
+/* clamp_backward: where(self >= low and self <= high, grad, 0), the zero allocated first; both comparisons live until
+ * `where` has run. There is no comparison with an infinite bound. */
 static void clamp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *self = node_saved(e, n, 0), *above = NULL, *below = NULL;

@@ -1,4 +1,4 @@
-/* Tensors filled with numbers that depend on no other tensor: no autograd. */
+/* Tensors filled with values that depend on no other tensor; no autograd. */
 #include "ops.h"
 
 void op_fill_(struct engine *e, struct tensor *a, double value)

@@ -1,11 +1,11 @@
 /* ChunkGatedDeltaRuleFunction (fla/ops/gated_delta_rule/chunk.py of flash-linear-attention 0.6.0) and CausalConv1dFn
- * (causal_conv1d/causal_conv1d_interface.py of causal-conv1d 1.7.0), allocation by allocation. */
+ * (causal_conv1d/causal_conv1d_interface.py of causal-conv1d 1.7.0), with the same allocations. */
 #include "devices/catalogue/architecture.h"
 #include "ops.h"
 #include "ops_fla.h"
 #include <math.h>
 
-enum { STATE_COLUMNS = 32 }; /* columns of a state that a block of threads has */
+enum { STATE_COLUMNS = 32 }; /* columns of a state per thread block */
 static const double LOG2_E = 1.4426950408889634;
 
 static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype)
@@ -16,22 +16,22 @@ static struct tensor *empty_like(struct engine *e, const struct tensor *x, enum 
 /* --- the gated delta rule --------------------------------------------------------------------- */
 
 enum { Q, K, V, DECAY, BETA }; /* edges */
-/* saved tensors; beta is saved twice, as given and in the form that the kernels take */
+/* Saved tensors; beta is saved twice, as given and in the form that the kernels use. */
 enum {
     SAVED_Q, SAVED_Q_RSTD, SAVED_K, SAVED_K_RSTD, SAVED_V, SAVED_DECAY, SAVED_BETA, SAVED_BETA_TAKEN, SAVED_INVERSE,
     SAVED_ENDS, SAVED_INDICES
 };
 
-/* A call: queries and keys of unit length, the cumulative decay of each chunk, to base 2, and each chunk's inverse
- * of the triangular system, (B, S, heads, 64); the ends of documents, and the documents' chunks (chunk_indices.h), or
- * NULL. */
+/* The tensors of a call: queries and keys of unit length, the cumulative decay of each chunk, to base 2, and each
+ * chunk's inverse of the triangular system, (B, S, heads, 64); the ends of documents, and the documents' chunks
+ * (chunk_indices.h), or NULL. */
 struct rule {
     struct tensor *q, *k, *v, *decay, *beta, *inverse, *ends, *indices;
 };
 
 struct sizes {
     int64_t batch, seq, heads, key, value;
-    int64_t chunks, documents; /* of a row */
+    int64_t chunks, documents; /* per row */
 };
 
 static struct sizes sizes_of(const struct rule *r)
@@ -46,7 +46,7 @@ static struct sizes sizes_of(const struct rule *r)
                           .documents = r->ends ? r->ends->a.shape[0] - 1 : 1};
 }
 
-/* The products of a kernel, and its number of thread blocks (struct plim_op) */
+/* The FLOP of a kernel's products, and its number of thread blocks (struct plim_op). */
 struct products {
     double flops;
     int64_t blocks;
@@ -57,7 +57,7 @@ static double scale_of(const struct rule *r)
     return 1 / sqrt((double)r->k->a.shape[3]);
 }
 
-/* A launch of `kind` for the rule; `arrays` holds its operands, with room after them for the documents' ends */
+/* Launches `kind` for the rule; `arrays` has its operands, and room after them for the documents' ends. */
 static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kind, struct products products,
                    int n_out, int n_in, struct tensor **arrays)
 {
@@ -66,8 +66,8 @@ static void launch(struct engine *e, const struct rule *r, enum plim_op_kind kin
     op_launch(e, op, n_out, n_in + (r->ends != NULL), arrays);
 }
 
-/* A kernel that multiplies all chunks at once: the numbers of products for each key, for each value of a head and for
- * each pair of both, times 2 * 64 */
+/* Products of a kernel that processes all chunks in parallel: their numbers per key, per value of a head and per pair
+ * of both, times 2 * 64. */
 static struct products by_chunks(const struct sizes *s, double keys, double values, double states)
 {
     double k = (double)s->key, v = (double)s->value;
@@ -76,7 +76,7 @@ static struct products by_chunks(const struct sizes *s, double keys, double valu
     return (struct products){2.0 * CHUNK_TOKENS * (double)blocks * each, blocks};
 }
 
-/* A kernel that goes from chunk to chunk of a document */
+/* Products of a kernel that goes from chunk to chunk of a document. */
 static struct products along_documents(const struct sizes *s, double states)
 {
     struct products products = by_chunks(s, 0, 0, states);
@@ -84,7 +84,7 @@ static struct products along_documents(const struct sizes *s, double states)
     return products;
 }
 
-/* l2norm_fwd(): x / |x|, and 1 / |x| of each head; both named */
+/* l2norm_fwd(): returns x / |x|, and stores 1 / |x| of each head in *rstd; both named. */
 static struct tensor *unit_length(struct engine *e, struct tensor *x, struct tensor **rstd)
 {
     struct tensor *y = empty_like(e, x, (enum plim_dtype)x->a.dtype);
@@ -102,7 +102,7 @@ static void unit_length_backward(struct engine *e, struct tensor *y, struct tens
     tensor_drop(e, dx);
 }
 
-/* chunk_local_cumsum(), to base 2; for a gradient backwards from each chunk's end; named */
+/* chunk_local_cumsum(), to base 2; for a gradient backwards from each chunk's end; named. */
 static struct tensor *add_up(struct engine *e, const struct rule *r, struct tensor *x, bool backwards)
 {
     struct tensor *y = empty_like(e, x, PLIM_F32);
@@ -111,7 +111,7 @@ static struct tensor *add_up(struct engine *e, const struct rule *r, struct tens
     return y;
 }
 
-/* recompute_w_u_fwd(): the systems' solutions for keys and for values; both named */
+/* recompute_w_u_fwd(): solves the systems for keys and for values; both named. */
 static void solve(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor **w, struct tensor **u)
 {
     *w = empty_like(e, r->k, (enum plim_dtype)r->k->a.dtype);
@@ -120,7 +120,7 @@ static void solve(struct engine *e, const struct rule *r, const struct sizes *s,
            (struct tensor *[]){*w, *u, r->k, r->v, r->beta, r->inverse, r->decay, NULL});
 }
 
-/* chunk_gated_delta_rule_fwd_h(): the state before each chunk, and what each adds to it; both named */
+/* chunk_gated_delta_rule_fwd_h(): computes the state before each chunk, and what each chunk adds to it; both named. */
 static void run_states(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *w,
                        struct tensor *u, struct tensor **states, struct tensor **fresh)
 {
@@ -132,7 +132,7 @@ static void run_states(struct engine *e, const struct rule *r, const struct size
            (struct tensor *[]){*states, *fresh, r->k, w, u, r->decay, NULL});
 }
 
-/* chunk_gated_delta_rule_fwd(): fills in the decay and the inverse of `r`; named */
+/* chunk_gated_delta_rule_fwd(): stores the decay and the inverse in `r`, and returns the result, named. */
 static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *decay)
 {
     if (e->halted) return e->poison;
@@ -140,7 +140,7 @@ static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *
     r->decay = add_up(e, r, decay, false);
     r->inverse = tensor_keep(
         op_full(e, (enum plim_dtype)r->k->a.dtype, SHAPE(s.batch, s.seq, s.heads, CHUNK_TOKENS), 0));
-    /* 10 of 16 parts of the products of keys, and the inverse out of them */
+    /* 10 of 16 blocks of the products of keys, and the inverse computed from them */
     launch(e, r, PLIM_OP_DELTA_INVERSE, by_chunks(&s, 0.625, 0, 0), 1, 3,
            (struct tensor *[]){r->inverse, r->k, r->decay, r->beta, NULL});
     struct tensor *w, *u, *states, *fresh;
@@ -153,14 +153,15 @@ static struct tensor *run_rule(struct engine *e, struct rule *r, struct tensor *
     return y;
 }
 
-/* The gradients of a call, in their order; those of keys and of the decay have two parts, the second through the
- * triangular systems; and the gradient of the systems' solution for keys. Named */
+/* The gradients of a call, in their order. Those of keys and of the decay have two parts, the second through the
+ * triangular systems; `solution` is the gradient of the systems' solution for keys. Named. */
 struct rule_gradients {
     struct tensor *q, *k, *v, *decay, *beta;
     struct tensor *system_k, *system_decay, *solution;
 };
 
-/* chunk_bwd_dv_local() and chunk_gated_delta_rule_bwd_dhu(): the gradients of the states and of new values; named */
+/* chunk_bwd_dv_local() and chunk_gated_delta_rule_bwd_dhu(): computes the gradients of the states and of new values;
+ * named. */
 static void states_backward(struct engine *e, const struct rule *r, const struct sizes *s, struct tensor *w,
                             struct tensor *states, struct tensor *dy, struct tensor **dstates, struct tensor **dfresh)
 {
@@ -175,8 +176,8 @@ static void states_backward(struct engine *e, const struct rule *r, const struct
     tensor_drop(e, local);
 }
 
-/* The number of parts in which chunk_bwd_dqkwg() sums the gradient of the decay: one for as many numbers of a key as a
- * thread block has room for. On Hopper it is TileLang's kernel, because Triton before 3.7.1 is wrong there. */
+/* Returns the number of parts in which chunk_bwd_dqkwg() sums the gradient of the decay: one for as many elements of a
+ * key as fit into a thread block. On Hopper TileLang's kernel is used, because Triton before 3.7.1 is wrong there. */
 static int64_t decay_parts(const struct engine *e, const struct tensor *q)
 {
     int generation = e->device->info.compute_capability, kib = plim_architecture_of(generation)->shared_block_kib;
@@ -219,7 +220,7 @@ static void solve_backward(struct engine *e, const struct rule *r, const struct 
                                d->solution, du, NULL});
 }
 
-/* chunk_gated_delta_rule_bwd(): computes again what forward has not kept. */
+/* chunk_gated_delta_rule_bwd(): recomputes what forward has not kept. */
 static void differentiate_rule(struct engine *e, const struct rule *r, struct tensor *dy, struct rule_gradients *d)
 {
     const struct sizes s = sizes_of(r);
@@ -273,7 +274,7 @@ struct tensor *op_fla_gated_delta_rule(struct engine *e, struct tensor *const qk
     if (e->halted) return e->poison;
     struct node *n = op_node(e, &rule_kind, 5, given);
     bool grad = e->grad_enabled;
-    e->grad_enabled = false; /* as an autograd.Function runs */
+    e->grad_enabled = false; /* an autograd.Function runs without gradients */
     for (int i = Q; i <= BETA; i++) dense[i] = tensor_hold(op_contiguous(e, given[i])); /* input_guard */
     struct rule r = {.v = dense[V], .beta = dense[BETA], .ends = documents->ends};
     r.q = unit_length(e, dense[Q], &q_rstd);
@@ -293,7 +294,7 @@ struct tensor *op_fla_gated_delta_rule(struct engine *e, struct tensor *const qk
 
 enum { INPUT, WEIGHT, DOCUMENT };
 
-/* causal_conv1d_bwd_function(): the weight's gradient is added up in fp32, whatever its type */
+/* causal_conv1d_bwd_function(): the weight's gradient is accumulated in fp32, whatever its type. */
 static void conv1d_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT),

@@ -1,12 +1,11 @@
-/* Products of groups of rows, one matrix per group: experts. */
+/* Matrix products of groups of rows, with one matrix per group (experts). */
 #include "blas_workspace.h"
 #include "devices/needs/needs.h"
 #include "ops.h"
 
 enum { SELF, MAT2, ENDS };
 
-/* _grouped_mm: y <- a, b, ends. The kernels read `ends`; where PyTorch multiplies group by group, the
- * host reads it. */
+/* _grouped_mm: y <- a, b, ends. The kernels read `ends`; if PyTorch multiplies group by group, the host reads it. */
 static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                    struct tensor *ends)
 {

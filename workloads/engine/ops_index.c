@@ -1,9 +1,9 @@
-/* Rows by index, and the operations that choose them; filling and dividing in place. */
+/* Rows by index, and operations that select them; filling and dividing in place. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-/* --- the largest, and order ------------------------------------------------------------------- */
+/* --- top-k, maximum and sort ------------------------------------------------------------------ */
 
 static void scatter(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from)
 {
@@ -15,7 +15,7 @@ static void scatter(struct engine *e, struct tensor *x, struct tensor *indices, 
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* value_selecting_reduction_backward: zeros, with the gradient at the values' positions */
+/* value_selecting_reduction_backward: zeros, with the gradient at the values' positions. */
 static void top_k_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
@@ -55,7 +55,7 @@ void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *
     out[1] = indices;
 }
 
-/* Which of equal elements is taken affects only values. */
+/* Equal elements may be selected in another order than PyTorch's, which affects only values. */
 struct tensor *op_max_last(struct engine *e, struct tensor *x)
 {
     struct tensor *top[2];
@@ -94,7 +94,7 @@ struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins)
 
 /* --- rows by index ---------------------------------------------------------------------------- */
 
-/* An array (n) as a table of rows of one element; one of more dimensions as a table of contiguous rows. */
+/* Returns an array (n) as a table of rows of one element; one with more dimensions as a table of contiguous rows. */
 static struct plim_array as_table(const struct tensor *x)
 {
     struct plim_array a = x->a;
@@ -118,7 +118,8 @@ static void launch_rows(struct engine *e, enum plim_op_kind kind, const struct p
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* index_backward: zeros, to which the rows are added in the order of their indices, or copied where indices differ */
+/* index_backward: zeros, to which the rows are added in the order of their indices, or copied if the indices are
+ * distinct. */
 static void return_rows(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out, bool differ)
 {
     struct tensor *indices = node_saved(e, n, 0), *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
@@ -175,7 +176,7 @@ struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tens
     return take_rows(e, x, indices, &different_rows_kind);
 }
 
-/* index_backward(), as of rows */
+/* index_backward(), like that of rows. */
 static void take_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     enum { DIM = 6, INDEX };
@@ -222,7 +223,7 @@ struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t i
 }
 
 /* gather_backward: zeros of the shape of self, to which the gradient is added at the gathered positions. Only the shape
- * of self is used, but the formula saves it. ints[0]: may a row have equal indices? */
+ * of self is used, but the formula saves it. ints[0]: whether indices of a row may be equal. */
 static void gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
@@ -263,7 +264,7 @@ struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *
     return gather_last(e, x, indices, true);
 }
 
-/* The same along the first dimension, where indices differ */
+/* The same along the first dimension, with distinct indices. */
 static void gather_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0), *places = node_saved(e, n, 1);

@@ -56,8 +56,8 @@ struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q)
 
 /* --- the product ------------------------------------------------------------------------------ */
 
-/* The rows of x in 8 bits. The host reads whether a column has an outlier; where none has,
- * an empty list of columns is set to zero. */
+/* Quantises the rows of x to 8 bits. The host reads whether a column has an outlier; if none has, an empty list of
+ * columns is set to zero. */
 static void quantize_input(struct engine *e, struct tensor *x, struct tensor **codes,
                            struct tensor **scales)
 {
@@ -77,8 +77,8 @@ static void quantize_input(struct engine *e, struct tensor *x, struct tensor **c
     tensor_drop(e, half);
 }
 
-/* Where the summed length is not a multiple of 4, bitsandbytes multiplies in fp32. Makes its allocations;
- * the values are those of the product below. */
+/* bitsandbytes multiplies in fp32 if the inner dimension is not a multiple of 4. Makes its allocations; the values are
+ * those of the product below. */
 static void multiply_in_fp32(struct engine *e, struct tensor *codes, const struct quantized *q)
 {
     struct tensor *x = tensor_empty(e, PLIM_F32, 2, codes->a.shape);
@@ -87,7 +87,7 @@ static void multiply_in_fp32(struct engine *e, struct tensor *codes, const struc
     tensor_drop(e, tensor_keep(e->halted ? y : op_to(e, y, PLIM_I32)));
 }
 
-/* codes (m, k) by the weight's: int32 (m, n); named */
+/* codes (m, k) times the weight's codes: int32 (m, n); named. */
 static struct tensor *multiply(struct engine *e, struct tensor *codes, const struct quantized *q)
 {
     struct tensor *y = tensor_keep(tensor_empty(e, PLIM_I32, SHAPE(codes->a.shape[0], q->rows)));
@@ -101,7 +101,7 @@ static struct tensor *multiply(struct engine *e, struct tensor *codes, const str
     return y;
 }
 
-/* int8_mm_dequant: always through fp16; a bias of another type is added to that */
+/* int8_mm_dequant: always through fp16; a bias of another type is added afterwards. */
 static struct tensor *scaled(struct engine *e, struct tensor *sums, struct tensor *scales,
                              const struct quantized *q, struct tensor *bias, enum plim_dtype dtype)
 {

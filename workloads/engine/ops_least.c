@@ -1,4 +1,4 @@
-/* expm1, and the smaller of numbers and a scalar that needs no gradient: what xIELU computes besides. */
+/* expm1, and the minimum with a scalar that needs no gradient: operations of xIELU. */
 #include "ops.h"
 
 /* grad * (result + 1) */
@@ -22,7 +22,7 @@ struct tensor *op_expm1(struct engine *e, struct tensor *x)
     return op_done(e, n, y, 1, &x);
 }
 
-/* where(self == other, grad / 2, grad).masked_fill_(self > other, 0), whose parts live to its end */
+/* where(self == other, grad / 2, grad).masked_fill_(self > other, 0); all intermediate results live until its end */
 static void least_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *self = node_saved(e, n, 0);

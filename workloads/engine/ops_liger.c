@@ -1,4 +1,4 @@
-/* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel puts into llama and its relatives: what
+/* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel applies to llama and related models: what
  * LigerRMSNormFunction, LigerRopeFunction, LigerSiLUMulFunction, LigerGELUMulFunction and
  * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. Each Triton kernel is an operation of its own
  * (RMS_NORM, ROTATE, GATED, CROSS_ENTROPY and their backward). Triton's kernels round some intermediate results to the
@@ -6,7 +6,7 @@
 #include "ops.h"
 #include "ops_liger.h"
 
-enum { GENERATION_OF_ADDMM = 80 }; /* compute capability from which gradients are added up in place */
+enum { GENERATION_OF_ADDMM = 80 }; /* compute capability from which gradients are accumulated in place */
 
 /* Python's autograd.Function runs its forward without gradients. */
 static bool enter_function(struct engine *e)
@@ -16,7 +16,7 @@ static bool enter_function(struct engine *e)
     return grad;
 }
 
-/* Another tensor on the memory of `x`, as .view() makes one; named */
+/* Returns another tensor on the memory of `x`, like .view(); named. */
 static struct tensor *same_memory(struct engine *e, struct tensor *x)
 {
     return tensor_keep(tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0));
@@ -26,7 +26,7 @@ static struct tensor *same_memory(struct engine *e, struct tensor *x)
 
 enum { NORM_X, NORM_WEIGHT, NORM_RSTD };
 
-/* dX overwrites dY (`in_place`) or has its own memory; dW is the sum of partial sums, one for each multiprocessor. */
+/* dX overwrites dY (`in_place`) or has its own memory; dW is the sum of partial sums, one per multiprocessor. */
 static void differentiate_rms_norm(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out,
                                    bool in_place)
 {
@@ -105,7 +105,7 @@ static struct tensor *sum_parts(struct engine *e, struct tensor *partial, struct
     return tensor_keep(op_to(e, sum, (enum plim_dtype)parameter->a.dtype));
 }
 
-/* One kernel makes dX and, for each multiprocessor, sums of dW and dB. */
+/* One kernel computes dX and, for each multiprocessor, partial sums of dW and dB. */
 static void layer_norm_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, LAYER_X), *weight = node_saved(e, n, LAYER_WEIGHT),
@@ -164,8 +164,8 @@ struct tensor *op_liger_layer_norm(struct engine *e, struct tensor *x, struct te
 
 enum { ROPE_COS, ROPE_SIN };
 
-/* Rotates both in place, if heads come after the length in memory; else rotates copies in that order. op: how; *angles:
- * cos and sin, contiguous, as the kernel takes them; named */
+/* Rotates both in place if they are in (B, S, A, D) order in memory; otherwise rotates copies in that order. op: the
+ * kernel's parameters; *angles: cos and sin, contiguous, as the kernel needs them; named. */
 static void turn(struct engine *e, struct plim_op op, struct tensor *const x[2], struct tensor *const given[2],
                  struct tensor *angles[2], struct tensor *y[2])
 {
@@ -261,7 +261,7 @@ struct tensor *op_liger_gated(struct engine *e, enum plim_unary f, struct tensor
 
 /* --- cross entropy ---------------------------------------------------------------------------- */
 
-/* torch.equal(grad, 1.0), which the host reads. A simulated device has no numbers: it says `simulated`. */
+/* torch.equal(grad, 1.0), which the host reads. On a simulated device, which has no values, returns `simulated`. */
 static bool is_one(struct engine *e, struct tensor *grad, bool simulated)
 {
     struct tensor *one = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 1));
@@ -273,8 +273,9 @@ static bool is_one(struct engine *e, struct tensor *grad, bool simulated)
     return e->device->info.simulated ? simulated : answer;
 }
 
-/* Counts the targets that count, which the host reads; *scale is 1 over their number. A caller that wants the sum, to
- * divide it itself, gets this mean, too, and divides by 1. Returns the comparison, which outlives the call; named */
+/* Counts the targets that are not ignored, which the host reads; *scale is 1 / their number. A caller that requests the
+ * sum and divides it itself also gets this mean, and divides by 1. Returns the comparison, which outlives the call;
+ * named. */
 static struct tensor *count_targets(struct engine *e, struct tensor *target, double *scale)
 {
     struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, PLIM_IGNORED_TARGET));
@@ -285,7 +286,7 @@ static struct tensor *count_targets(struct engine *e, struct tensor *target, dou
     return counts;
 }
 
-/* assert fold(target * counts) compares with `bound`, which the host reads. */
+/* assert that fold(target * counts) compares with `bound`, which the host reads. */
 static void check_targets(struct engine *e, struct tensor *target, struct tensor *counts, enum plim_binary fold,
                           enum plim_binary compares, double bound)
 {
@@ -295,7 +296,7 @@ static void check_targets(struct engine *e, struct tensor *target, struct tensor
     tensor_drop(e, is_within);
 }
 
-/* The gradient replaced the logits in forward, and is scaled in place. */
+/* The gradient has replaced the logits in forward, and is scaled in place. */
 static void cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *logits = node_saved(e, n, 0);
@@ -332,11 +333,11 @@ struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *logits, s
     return y;
 }
 
-/* --- the fused linear cross entropy ----------------------------------------------------------- */
+/* --- fused linear cross entropy --------------------------------------------------------------- */
 
 enum { LOSS_X, LOSS_WEIGHT };
 
-/* Both gradients were made in forward. */
+/* Both gradients were computed in forward. */
 static void linear_cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads,
                                           struct tensor **out)
 {
@@ -354,10 +355,10 @@ static const struct node_kind linear_cross_entropy_kind = {
 
 struct loss_call {
     struct tensor *x, *weight, *target; /* (rows, hidden), (classes, hidden), (rows) */
-    struct tensor *dx, *dweight, *loss; /* dweight NULL: not wanted */
-    struct tensor *logits;              /* room of all chunks; NULL: each makes its own */
+    struct tensor *dx, *dweight, *loss; /* dweight NULL: not needed */
+    struct tensor *logits;              /* memory for all chunks; NULL: each chunk allocates its own */
     bool wants_gradients;
-    double scale, cap; /* of losses; of logits, 0: none */
+    double scale, cap; /* scale of the losses; cap of the logits, 0: none */
 };
 
 /* dweight += dlogits^T x */
@@ -380,7 +381,7 @@ static void add_to_weight(struct engine *e, const struct loss_call *c, struct te
     tensor_drop(e, product);
 }
 
-/* Computes the logits of some rows, their gradient in the same memory, and the gradients that follow from it. */
+/* Computes the logits of some rows, their gradient in the same memory, and the gradients derived from it. */
 static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start, int64_t count)
 {
     struct tensor *x = tensor_hold(op_slice(e, c->x, 0, start, count));
@@ -402,7 +403,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
     else
         op_launch(e, op, 1, 2, (struct tensor *[]){loss, logits, target});
     if (!c->wants_gradients) {
-        /* the loss is all */
+        /* without gradients, the loss is the only result */
     } else if (c->logits) {
         op_mm_into(e, dx, logits, tensor_ref(c->weight), false);
     } else {
@@ -419,8 +420,8 @@ static int64_t divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* The number of rows whose logits are no larger than `budget` times x (rows, hidden), rounded up to a power
- * of two. */
+/* Returns the number of rows whose logits are at most `budget` times as large as x (rows, hidden), rounded up to a
+ * power of two. */
 static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes, int64_t budget)
 {
     int64_t wanted = divide_up(rows, divide_up(classes, budget * hidden)), chunk = 1;

@@ -6,7 +6,7 @@
 
 /* --- torch.stack([torch.logsumexp(row, dim=-1) for row in x]) ------------------------------------ */
 
-/* The results of the rows; each row has saved its own. */
+/* The results of all rows, saved for backward. */
 struct row_results {
     int64_t count;
     struct tensor *of[];
@@ -46,7 +46,7 @@ static void put_row(struct engine *e, struct tensor *x, int64_t i, struct tensor
     tensor_drop(e, row);
 }
 
-/* grad * (self - result).exp() of each row, the last one first, and their stack (UnbindBackward0) */
+/* grad * (self - result).exp() of each row, starting with the last, and their stack (UnbindBackward0). */
 static void row_logsumexp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0);
@@ -101,7 +101,7 @@ struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x)
 
 /* --- x.gather(-1, indices.unsqueeze(-1)) --------------------------------------------------------- */
 
-/* Launches row by row, because the kernels take contiguous rows; to[0], of[0] and of[1] have rows of (n, ..). */
+/* Launches row by row, because the kernels need contiguous rows. */
 static void launch_rows(struct engine *e, enum plim_op_kind kind, struct tensor *to, struct tensor *from,
                         struct tensor *indices)
 {
@@ -113,7 +113,7 @@ static void launch_rows(struct engine *e, enum plim_op_kind kind, struct tensor 
     }
 }
 
-/* As for op_gather_last(): zeros, to which the gradient is added; only the shape of self is used. */
+/* See op_gather_last(): zeros, to which the gradient is added; only the shape of self is used. */
 static void row_gather_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
@@ -145,8 +145,8 @@ struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *
 
 /* --- x[mask] ------------------------------------------------------------------------------------- */
 
-/* Converts places (m), indices of elements of (rows, n), to indices of elements of (rows, n + more). PyTorch's kernel
- * uses strides for that; a simulated device has no values. */
+/* Converts `places` (m), indices of elements of (rows, n), to indices of elements of (rows, n + more). PyTorch's kernel
+ * uses strides instead; a simulated device has no values. */
 static void count_all(struct engine *e, struct tensor *places, int64_t n, int64_t more)
 {
     if (e->halted || e->device->info.simulated || !more) return;
@@ -174,7 +174,7 @@ struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor 
 
 /* --- y = x.squeeze(-1); y[mask] = 0 -------------------------------------------------------------- */
 
-/* CopySlices: the gradient is copied, and the part that was written, all of it, once more */
+/* CopySlices: copies the gradient, and then the part that was overwritten, which is all of it, once more. */
 static void zero_where_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *mask = node_saved(e, n, 0);
@@ -189,7 +189,7 @@ static void zero_where_backward(struct engine *e, struct node *n, struct tensor 
 }
 static const struct node_kind zero_where_kind = {"CopySlices", zero_where_backward};
 
-/* AsStridedBackward0: zeros of the base, to which the gradient is copied */
+/* AsStridedBackward0: zeros of the base's shape, into which the gradient is copied. */
 static void squeezed_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *copy = op_clone(e, grads[0]);

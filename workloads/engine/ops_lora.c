@@ -1,4 +1,4 @@
-/* axolotl's LoRA_QKV, LoRA_O and LoRA_MLP: Python's autograd.Functions, line by line. */
+/* axolotl's LoRA_QKV, LoRA_O and LoRA_MLP: the statements of Python's autograd.Functions, in order. */
 #include "ops.h"
 #include "ops_lora.h"
 #include <string.h>
@@ -6,11 +6,11 @@
 enum { PARTS = 3 };
 enum { X, DROPPED, FIRST_MATRIX }; /* edges: those of x, then A and B of each projection */
 
-/* The attributes of ctx beside saved tensors; it holds references to the weights. */
+/* The attributes of ctx other than saved tensors; holds references to the weights. */
 struct lora_context {
     struct lora_projection part[PARTS];
     bool drops;
-    enum plim_unary f; /* LoRA_MLP: of its gate */
+    enum plim_unary f; /* LoRA_MLP: the activation of its gate */
 };
 
 static void drop_context(struct engine *e, void *context)
@@ -20,7 +20,7 @@ static void drop_context(struct engine *e, void *context)
     engine_give_room(e, c);
 }
 
-/* --- the parts of both directions ------------------------------------------------------------- */
+/* --- shared by forward and backward ----------------------------------------------------------- */
 
 /* (B, S, n) seen as (B S, n); named */
 static struct tensor *rows_of(struct engine *e, struct tensor *x)
@@ -34,7 +34,7 @@ static struct tensor *transposed(struct engine *e, struct tensor *x)
     return op_transpose(e, x, 0, 1);
 }
 
-/* dequantize(): the weight itself, or a new matrix; named */
+/* dequantize(): returns the weight itself, or a new matrix; named. */
 static struct tensor *base_weight(struct engine *e, const struct lora_projection *p)
 {
     return p->quantized ? tensor_keep(op_dequantize_4bit_late(e, p->quantized)) : tensor_ref(p->weight);
@@ -66,7 +66,7 @@ static struct tensor *project(struct engine *e, const struct lora_projection *p,
     return y;
 }
 
-/* A and B of `count` projections in the type of x, kept for backward; named */
+/* Casts A and B of `count` projections to the type of x, kept for backward; named. */
 static void convert(struct engine *e, struct tensor *x, const struct lora_projection *p, int count,
                     struct tensor **matrices)
 {
@@ -76,7 +76,7 @@ static void convert(struct engine *e, struct tensor *x, const struct lora_projec
     }
 }
 
-/* The node of a function of x and `count` projections, each with its own edges; NULL where nothing needs a
+/* Returns the node of a function of x and `count` projections, each with its own edges; NULL if nothing needs a
  * gradient. */
 static struct node *begin(struct engine *e, const struct node_kind *kind, struct tensor *x, struct tensor *dropped,
                           const struct lora_projection *p, int count)
@@ -103,8 +103,8 @@ static void save_in_order(struct engine *e, struct node *n, int count, struct te
     for (int i = 0; n && i < count; i++) node_save(e, n, i, saved[i]);
 }
 
-/* Backward of one projection: the gradient of its result, (B S, out), and, after adapter_gradients(), that times B,
- * (B S, r) */
+/* Backward of one projection: the gradient of its result, dy (B S, out), and, after adapter_gradients(), that times B,
+ * low (B S, r). */
 struct gradient {
     const struct lora_projection *part;
     struct tensor *a, *b; /* in the type of x, lent */
@@ -129,7 +129,7 @@ static void adapter_gradients(struct engine *e, struct gradient *g, struct tenso
     tensor_drop(e, seen);
 }
 
-/* The sum of dy W over `count` projections; (B S, in) named */
+/* Returns the sum of dy W over `count` projections; (B S, in), named. */
 static struct tensor *base_gradient(struct engine *e, const struct gradient *g, int count)
 {
     struct tensor *dx = NULL;
@@ -150,7 +150,7 @@ static void add_adapter_gradients(struct engine *e, struct tensor *dx, const str
     for (int i = 0; i < count; i++) op_mm_scaled(e, dx, g[i].low, g[i].a, 1, g[i].part->scaling);
 }
 
-/* Returns a gradient in the shape of x (named), if it is wanted; `dx` is taken. */
+/* Stores a gradient in the shape of x (named), if it is needed; `dx` is taken. */
 static void give(struct engine *e, struct node *n, int edge, struct tensor *dx, const struct tensor *x,
                  struct tensor **out)
 {
@@ -246,7 +246,7 @@ struct tensor *op_lora_o(struct engine *e, struct tensor *x, struct tensor *drop
 /* --- the gated MLP ---------------------------------------------------------------------------- */
 
 enum { GATE, UP, DOWN };
-enum { MLP_GATE = 2, MLP_UP, MLP_MATRICES }; /* saved, behind x and what the adapters see of it */
+enum { MLP_GATE = 2, MLP_UP, MLP_MATRICES }; /* saved after x and the adapters' input */
 
 static void mlp_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
@@ -266,7 +266,7 @@ static void mlp_backward(struct engine *e, struct node *n, struct tensor **grads
     g[UP].dy = rows_of(e, up);
     struct tensor *hidden = base_gradient(e, &g[DOWN], 1);
     add_product(e, hidden, g[DOWN].dy, g[DOWN].b, g[DOWN].a, g[DOWN].part->scaling);
-    /* The product of activation and up takes the place of its gradient, and gradients those of gate and up. */
+    /* The product of activation and up overwrites its gradient, and the gradients of gate and up overwrite those. */
     struct plim_op op = {.kind = PLIM_OP_GATED_BACKWARD, .unary = (uint8_t)context->f};
     struct tensor *const places[] = {g[GATE].dy, g[UP].dy, hidden, hidden, g[GATE].dy, g[UP].dy};
     op_launch(e, op, 3, 3, places);

@@ -15,14 +15,14 @@ struct lora_projection {
     double scaling;
 };
 
-/* x (B, S, in); dropped: the adapters' input after dropout, or NULL: x itself. */
 
-/* Three projections of x, y (B, S, out) named */
+/* x (B, S, in); dropped: the adapters' input after dropout, NULL: x itself. Three projections of x; y (B, S, out),
+ * named. */
 void op_lora_qkv(struct engine *e, struct tensor *x, struct tensor *dropped, const struct lora_projection p[3],
                  struct tensor *y[3]);
 struct tensor *op_lora_o(struct engine *e, struct tensor *x, struct tensor *dropped, const struct lora_projection *p);
-/* down(f(gate(x)) up(x)) with f SILU or GELU; its gradients overwrite the results of gate and up; p: gate, up and
- * down */
+/* down(f(gate(x)) up(x)) with f SILU or GELU; its gradients overwrite the results of gate and up. p: gate, up and
+ * down. */
 struct tensor *op_lora_mlp(struct engine *e, enum plim_unary f, struct tensor *x, struct tensor *dropped,
                            const struct lora_projection p[3]);
 

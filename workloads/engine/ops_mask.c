@@ -1,9 +1,10 @@
-/* Elements and rows that a mask selects, and writing rows back. */
+/* Elements and rows selected by a mask, and writing rows. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-/* nonzero() of a mask: a block of int64; `y` is (found) indices or (found, dimensions) coordinates in it */
+/* nonzero() of a mask: allocates a block of int64 and returns (found) indices or (found, dimensions) coordinates in
+ * it. */
 static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t found, bool has_columns)
 {
     enum { PLACES = PLIM_NONZERO_PLACES };
@@ -46,8 +47,8 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* computeLinearIndex(): combines the one or two columns of the places, wrapped and weighted, into one index, which
- * they already are here; named */
+/* computeLinearIndex(): combines the one or two columns of the indices, wrapped and weighted, into a linear index; here
+ * they are one already; named. */
 static struct tensor *linear_index(struct engine *e, struct tensor *places, int columns)
 {
     int64_t items = tensor_elements(places);
@@ -63,10 +64,11 @@ static struct tensor *linear_index(struct engine *e, struct tensor *places, int 
     return index;
 }
 
-/* index_put_(accumulate=True) by a linear index, taken, below `count`: it is sorted, and rows are added in its order */
+/* index_put_(accumulate=True) with a linear index, taken, below `count`: it is sorted, and rows are added in its
+ * order. */
 static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index, int64_t count, struct tensor *rows)
 {
-    enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* behind what makes one column linear */
+    enum { SORTED = 2, COUNT = PLIM_INDEX_ADD_NEEDS - SORTED }; /* preceded by what makes one column linear */
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
     struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
     if (!e->halted) {
@@ -79,7 +81,7 @@ static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index
     tensor_drop(e, index);
 }
 
-/* The same for zeros (a, b, ..) and places (n), taken, below a * b, or below a if they have one column. */
+/* The same for zeros (a, b, ..) and indices (n), taken, below a * b, or below a if they have one column. */
 static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
 {
     if (e->halted) {
@@ -92,7 +94,7 @@ static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places,
     add_sorted(e, dx, index, count, rows);
 }
 
-/* index_backward: zeros, to which the rows are added */
+/* index_backward: zeros, to which the rows are added. */
 static void rows_where_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *mask = node_saved(e, n, 0);
@@ -133,7 +135,7 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     if (e->halted) return op_halted(e, 2, operands);
     int64_t rows = x->a.shape[0];
     struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, rows, 0, (double)x->a.shape[1]));
-    op_binary_(e, PLIM_BINARY_ADD, places, columns); /* which the kernel of PyTorch's index() does */
+    op_binary_(e, PLIM_BINARY_ADD, places, columns); /* PyTorch's index() does this inside its kernel */
     struct node *n = op_node(e, &rows_at_kind, 1, &x);
     op_note_shape(n, x);
     if (n) {
@@ -146,7 +148,7 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     return op_done(e, n, y, 2, operands);
 }
 
-/* Indices that are kept on the host */
+/* Indices that are kept on the host. */
 struct host_places {
     bool has_values;
     int64_t at[];
@@ -163,7 +165,7 @@ static void keep_places(struct engine *e, struct node *n, int64_t count, const i
     n->drop_context = engine_give_room;
 }
 
-/* On the device; named */
+/* Copies the indices to the device; named. */
 static struct tensor *send(struct engine *e, int64_t count, const int64_t *places)
 {
     struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &count));
@@ -219,8 +221,8 @@ struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *pl
     return op_done(e, n, tensor_yield(y), 2, operands);
 }
 
-/* index_put_(): the gradient of the overwritten tensor is a copy with zeros at the places, written as rows; that of the
- * rows is read from the incoming gradient */
+/* index_put_(): the gradient of the overwritten tensor is a copy with zero rows at the mask's positions; that of the
+ * rows is gathered from the incoming gradient. */
 static void put_rows_where_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     enum { BASE, ROWS };
@@ -259,14 +261,14 @@ struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct ten
 
 enum { SELF, SOURCE }; /* operands of masked_scatter() */
 
-/* A mask as large as `x`, contiguous; named */
+/* Returns the mask expanded to the shape of `x`, contiguous; named. */
 static struct tensor *widened(struct engine *e, struct tensor *mask, const struct tensor *x)
 {
     return tensor_hold(op_contiguous(e, op_expand(e, mask, x->a.ndim, x->a.shape)));
 }
 
-/* grad.masked_fill(mask, 0); grad.masked_select(mask), of as many elements as in forward, whose positions nonzero()
- * finds by dimension */
+/* grad.masked_fill(mask, 0), and grad.masked_select(mask), with as many elements as in forward, whose coordinates
+ * nonzero() finds. */
 static void masked_scatter_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *mask = node_saved(e, n, 0);

@@ -12,8 +12,8 @@ static struct tensor *t(struct engine *e, struct tensor *x)
     return op_transpose(e, x, -2, -1);
 }
 
-/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): cuBLASLt adds a bias, but not to one column, nor if
- * weights are one row. */
+/* isInputCompliesAddmmCudaLt (native/cuda/Blas.cpp): cuBLASLt adds a bias, but not if the weight has only one row or
+ * column. */
 static bool is_lt(const struct tensor *b, const struct tensor *c)
 {
     return c && c->a.ndim == 1 && b->a.shape[0] > 1 && b->a.shape[1] > 1;
@@ -23,7 +23,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
-    if (e->meta) return; /* a handle's memory is the GPU's */
+    if (e->meta) return; /* the workspace is GPU memory */
     struct storage *workspace = blas_workspace_take(e, is_lt(b, c));
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
@@ -46,8 +46,8 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
     blas_workspace_give(e, workspace);
 }
 
-/* A batch of matrices, if cuBLAS takes it, by rows or by columns, else a copy (prepare_batch_matrix_for_cublas() in
- * native/cuda/Blas.cpp); named */
+/* Returns a batch of matrices itself, if cuBLAS accepts its row-major or column-major layout, otherwise a copy
+ * (prepare_batch_matrix_for_cublas() in native/cuda/Blas.cpp); named. */
 static struct tensor *dense_matrices(struct engine *e, struct tensor *x)
 {
     if (e->halted) return tensor_ref(x);
@@ -56,7 +56,7 @@ static struct tensor *dense_matrices(struct engine *e, struct tensor *x)
     return by_columns || by_rows ? tensor_ref(x) : tensor_keep(op_detached_clone(e, x));
 }
 
-/* launch() of batches */
+/* launch() for batches. */
 static void launch_batch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                          struct tensor *c, double beta, double alpha)
 {
@@ -144,7 +144,7 @@ static void addmm_backward(struct engine *e, struct node *n, struct tensor **gra
     struct tensor *a = node_wants(n, FACTOR2) ? node_saved(e, n, MAT1) : NULL;
     if (b) out[MAT1] = tensor_keep(grad_of_left(e, grads[0], b, n->ints[0]));
     if (a) out[FACTOR2] = tensor_keep(grad_of_right(e, grads[0], a, n->ints[1]));
-    if (node_wants(n, BIAS)) out[BIAS] = tensor_ref(grads[0]); /* summed by the engine */
+    if (node_wants(n, BIAS)) out[BIAS] = tensor_ref(grads[0]); /* summed by the autograd engine */
 }
 static const struct node_kind addmm_kind = {"AddmmBackward0", addmm_backward};
 
@@ -191,8 +191,7 @@ static struct tensor *bmm(struct engine *e, struct tensor *a, struct tensor *b)
 
 /* --- with autocast ---------------------------------------------------------------------------- */
 
-/* The operands of one call: as given, and as cast by autocast. Both live until the call
- * is done. */
+/* The operands of a call, as given and as cast by autocast. Both live until the end of the call. */
 struct operands {
     struct tensor *given[3], *used[3];
     bool given_floats[3], used_floats[3];
@@ -286,7 +285,7 @@ struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b)
 
 /* --- matmul and linear ------------------------------------------------------------------------ */
 
-/* x (.., k) times b (k, n): folded to two dimensions, one mm; _unsafe_view() of that is no view */
+/* x (.., k) times b (k, n): folds x to two dimensions and runs one mm; the result of _unsafe_view() is not a view. */
 static struct tensor *folded(struct engine *e, struct tensor *x, struct tensor *b)
 {
     int64_t shape[PLIM_MAX_DIMS], rows = 1;
@@ -300,7 +299,7 @@ static struct tensor *folded(struct engine *e, struct tensor *x, struct tensor *
     return y;
 }
 
-/* the batch dimensions of an operand folded into one */
+/* folds the batch dimensions of an operand into one */
 static struct tensor *batched(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
 {
     int64_t batch = 1;
@@ -309,8 +308,8 @@ static struct tensor *batched(struct engine *e, struct tensor *x, int ndim, cons
     return op_reshape(e, wide, SHAPE(batch, shape[ndim - 2], shape[ndim - 1]));
 }
 
-/* should_fold() (native/LinearAlgebra.cpp): where b needs a gradient, which would be one for each matrix of the batch,
- * and where folding copies nothing */
+/* should_fold() (native/LinearAlgebra.cpp): if b needs a gradient, which would otherwise be one per matrix of the
+ * batch, and if folding needs no copy. */
 static bool folds(const struct tensor *a, const struct tensor *b)
 {
     bool lies_together = true;
@@ -351,7 +350,7 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b)
     return y;
 }
 
-/* x with all rows in one dimension; copied where necessary. */
+/* Returns x with all rows in one dimension, copied if necessary. */
 static struct tensor *rows_of(struct engine *e, struct tensor *x)
 {
     int64_t width = tensor_size(x, -1);
@@ -364,7 +363,7 @@ static void function_backward(struct engine *e, struct node *n, struct tensor **
                               struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
-    node_saved(e, n, LINEAR_BIAS); /* unpacked with them, and not used */
+    node_saved(e, n, LINEAR_BIAS); /* unpacked with them, but not used */
     if (e->halted) return;
     if (node_wants(n, INPUT)) out[INPUT] = tensor_keep(matmul(e, grads[0], weight));
     if (node_wants(n, WEIGHT))

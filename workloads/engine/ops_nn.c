@@ -1,4 +1,4 @@
-/* Norms, softmax, the loss, dropout, embedding: one ATen kernel each. */
+/* Norms, softmax, losses, dropout, embedding: one ATen kernel each. */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <math.h>
@@ -14,15 +14,15 @@ static int64_t rows_of(const struct tensor *x)
 enum { LN_INPUT, LN_WEIGHT, LN_BIAS };
 enum { LN_SAVED_BIAS, LN_SAVED_INPUT, LN_SAVED_WEIGHT, LN_SAVED_MEAN, LN_SAVED_RSTD };
 
-/* The second pass over many rows: the partial sums (rows, width) of a parameter's gradient are
- * summed into a new array, which replaces the gradient. */
+/* The second pass for many rows: sums the partial sums (rows, width) of a parameter's gradient into a new array, which
+ * replaces the gradient. */
 static void sum_partials(struct engine *e, struct tensor *partials, struct tensor **gradient)
 {
     enum plim_dtype dtype = (enum plim_dtype)(*gradient)->a.dtype;
     tensor_set(e, gradient, op_reduce(e, partials, 1, false, PLIM_BINARY_ADD, 1, dtype));
 }
 
-/* `dweight` and `dbias` are variables; dbias may be NULL's. */
+/* `dweight` and `dbias` point to variables; *dbias may be NULL. */
 static void layer_norm_params_backward(struct engine *e, struct tensor *dy, struct tensor *x,
                                        struct tensor *mean, struct tensor *rstd,
                                        struct tensor **dweight, struct tensor **dbias)
@@ -135,7 +135,7 @@ static struct tensor *softmax_grad(struct engine *e, struct tensor *dy, struct t
     struct tensor *dense = op_contiguous(e, dy);
     if (dense != dy) tensor_keep(dense);
     struct tensor *dx = op_result(e, 1, &y, dtype, y->a.ndim, y->a.shape, NULL);
-    /* softmax multiplies gradient and result beforehand; log_softmax needs only the gradient */
+    /* for softmax, gradient times result is computed beforehand; log_softmax needs only the gradient */
     bool product = kind == PLIM_OP_SOFTMAX_BACKWARD;
     struct tensor *scaled = product ? op_mul(e, dense, y) : dense;
     if (product) tensor_keep(scaled);
@@ -182,7 +182,7 @@ static struct tensor *softmax(struct engine *e, struct tensor *x, const struct n
 struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    /* fp16 is widened inside the kernel, bf16 by a copy before it */
+    /* fp16 is cast inside the kernel, bf16 by a copy before it */
     if (x->a.dtype != dtype && !(x->a.dtype == PLIM_F16 && dtype == PLIM_F32))
         x = op_to(e, x, dtype);
     return softmax(e, x, &softmax_kind, PLIM_OP_SOFTMAX, dtype);
@@ -248,7 +248,7 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
     bool was_logits = tensor_enter(logits), was_target = tensor_enter(target);
     struct tensor *logs = tensor_keep(softmax(e, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX,
                                               (enum plim_dtype)logits->a.dtype));
-    struct tensor *x = tensor_hold(autocast_fp32(e, logs)); /* of the two, autocast widens the loss alone */
+    struct tensor *x = tensor_hold(autocast_fp32(e, logs)); /* autocast casts only the loss to fp32 */
     struct tensor *operands[1] = {x};
     struct node *n = e->halted ? NULL : op_node(e, &nll_kind, 1, operands);
     if (n) {
@@ -275,7 +275,7 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
 
 enum { MSE_SELF, MSE_TARGET };
 
-/* 2 / n (x - target) of the gradient, a scalar */
+/* 2 / n (x - target), times the gradient, a scalar. */
 static void mse_loss_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *self = node_saved(e, n, MSE_SELF), *target = node_saved(e, n, MSE_TARGET);
@@ -300,7 +300,7 @@ struct tensor *op_mse_loss(struct engine *e, struct tensor *x, struct tensor *ta
         node_save(e, n, MSE_TARGET, target);
     }
     e->grad_enabled = false;
-    /* the loss is made as large as the numbers, and becomes a scalar where it stands (mse_loss in Loss.cpp) */
+    /* the loss is allocated with the size of the input, and then becomes a scalar in place (mse_loss in Loss.cpp) */
     struct tensor *room = tensor_keep(tensor_empty_like(e, wide, PLIM_F32));
     struct tensor *loss = tensor_alias(e, room, 0, room->a.shape, room->a.stride, 0);
     struct tensor *squares = tensor_keep(op_sub(e, wide, target));
@@ -405,7 +405,7 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
     int ndim = indices->a.ndim;
     memcpy(shape, indices->a.shape, sizeof shape);
     shape[ndim] = weight->a.shape[1];
-    /* weight.index_select(indices.reshape(-1)): expanded ones are copied */
+    /* weight.index_select(indices.reshape(-1)): expanded indices are copied */
     struct tensor *flat = tensor_hold(op_contiguous(e, indices));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)weight->a.dtype, ndim + 1, shape);
     struct plim_op op = {.kind = PLIM_OP_EMBEDDING,

@@ -1,4 +1,4 @@
-/* Linear layers whose weight is kept in 4 bits (bitsandbytes 0.50.2: functional.py, autograd,
+/* Linear layers whose weight is stored in 4 bits (bitsandbytes 0.50.2: functional.py, autograd,
  * backends/cuda/ops.py). */
 #include "devices/needs/needs.h"
 #include "ops.h"
@@ -64,7 +64,7 @@ static struct tensor *nibble_book(struct engine *e)
     return book;
 }
 
-/* Codes as a kernel sees them, as bytes, whatever type they are stored in (bnb_4bit_quant_storage). */
+/* Returns the codes as bytes, as a kernel sees them, whatever type they are stored in (bnb_4bit_quant_storage). */
 static struct plim_array as_bytes(const struct tensor *codes)
 {
     return (struct plim_array){.data = codes->a.data,
@@ -74,7 +74,7 @@ static struct plim_array as_bytes(const struct tensor *codes)
                                .dtype = PLIM_U8};
 }
 
-/* --- quantising ------------------------------------------------------------------------------- */
+/* --- quantisation ----------------------------------------------------------------------------- */
 
 static void quantize(struct engine *e, enum plim_quantized how, int64_t block, struct tensor *codes,
                      struct tensor *scales, struct tensor *x, struct tensor *book)
@@ -90,7 +90,7 @@ static void quantize(struct engine *e, enum plim_quantized how, int64_t block, s
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* compress_statistics: the scales minus their mean, in 8 bits */
+/* compress_statistics: quantises the scales minus their mean to 8 bits. */
 static void nest(struct engine *e, struct quantized *q, struct tensor *scales,
                  struct tensor **map)
 {
@@ -129,7 +129,7 @@ void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weig
     tensor_drop(e, x);
 }
 
-/* --- dequantising ----------------------------------------------------------------------------- */
+/* --- dequantisation --------------------------------------------------------------------------- */
 
 static void dequantize(struct engine *e, enum plim_quantized how, int64_t block, struct tensor *out,
                        struct tensor *codes, struct tensor *scales, struct tensor *book)
@@ -145,7 +145,7 @@ static void dequantize(struct engine *e, enum plim_quantized how, int64_t block,
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* The scales of a weight in fp32, without their mean where they are nested; named. */
+/* Returns the scales of a weight in fp32, without their mean if they are nested; named. */
 static struct tensor *centred_scales(struct engine *e, const struct quantized *q)
 {
     if (!is_nested(q)) return tensor_ref(q->scales);
@@ -155,7 +155,7 @@ static struct tensor *centred_scales(struct engine *e, const struct quantized *q
     return y;
 }
 
-/* The weight as a matrix of type `dtype`; named */
+/* Returns the weight as a matrix of type `dtype`, named. */
 static struct tensor *matrix(struct engine *e, const struct quantized *q, enum plim_dtype dtype,
                              struct tensor *scales)
 {
@@ -249,7 +249,7 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
     int64_t rows = tensor_elements(x) / q->columns;
     struct node *n = op_node(e, &linear_4bit_kind, 1, &x);
     if (n) n->weight = q;
-    if (n) { /* ctx.tensors: a view of the codes as they lie now, wherever they are gathered anew later */
+    if (n) { /* ctx.tensors: a view of the codes at their present address, even if they are gathered elsewhere later */
         struct tensor *view = tensor_keep(tensor_detach(e, q->codes));
         node_hold(e, n, view);
         tensor_drop(e, view);

@@ -1,10 +1,10 @@
-/* Reductions, and expand, which is their inverse. The scratch memory of a reduction follows
- * PyTorch's launch configuration (devices/needs/needs.h). */
+/* Reductions, and expand, which is their inverse. The scratch memory of a reduction follows PyTorch's launch
+ * configuration (devices/needs/needs.h). */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-/* Launches `op` for each part of a reduction, with the scratch memory that it asks for. */
+/* Launches `op` for each part of a reduction, with the scratch memory that it needs. */
 static void launch_parts(struct engine *e, struct plim_op *op, int launches, const struct plim_reduce_scratch *scratch)
 {
     int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
@@ -200,7 +200,7 @@ struct tensor *op_sum_all(struct engine *e, struct tensor *x)
 
 /* --- mean, cumsum ----------------------------------------------------------------------------- */
 
-/* grad, expanded, divided by the count */
+/* grad, expanded, divided by the number of elements */
 static void mean_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
@@ -222,7 +222,7 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* --- of what is a number ------------------------------------------------------------------------ */
+/* --- sum and mean without NaN ------------------------------------------------------------------- */
 
 struct tensor *op_nansum(struct engine *e, struct tensor *x)
 {
@@ -244,7 +244,7 @@ static void nansum_backward(struct engine *e, struct node *n, struct tensor **gr
     struct tensor *wide = tensor_keep(op_expand(e, grads[0], x->a.ndim, x->a.shape));
     struct tensor *nan = is_no_number(e, x), *is_number = tensor_keep(op_unary(e, nan, PLIM_UNARY_NOT));
     out[0] = tensor_keep(op_mul(e, wide, is_number));
-    tensor_drop_all(e, wide, nan, is_number); /* temporaries of one expression */
+    tensor_drop_all(e, wide, nan, is_number); /* temporaries of one Python expression */
 }
 static const struct node_kind nansum_kind = {"NansumBackward0", nansum_backward};
 

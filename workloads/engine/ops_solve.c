@@ -6,7 +6,7 @@
 enum { MATRIX, RIGHT }; /* edges */
 enum { SAVED_MATRIX, SAVED_RESULT };
 
-/* A column-major tensor of the shape of x. */
+/* Returns a column-major tensor of the shape of x. */
 static struct tensor *empty_by_columns(struct engine *e, const struct tensor *x)
 {
     int64_t shape[PLIM_MAX_DIMS];
@@ -17,7 +17,7 @@ static struct tensor *empty_by_columns(struct engine *e, const struct tensor *x)
     return op_transpose(e, tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape), -2, -1);
 }
 
-/* Are the rows or columns contiguous, matrix after matrix? */
+/* True if each matrix has contiguous rows or contiguous columns and the matrices are adjacent. */
 static bool is_ready(const struct tensor *a)
 {
     struct tensor turned = *a;
@@ -29,8 +29,8 @@ static bool is_ready(const struct tensor *a)
     return tensor_is_contiguous(a) || tensor_is_contiguous(&turned);
 }
 
-/* x of a x = b, which cuBLAS computes in place; named. It gets the matrices as lists of their addresses, unless they
- * are few and large. */
+/* Returns x of a x = b, which cuBLAS computes in place; named. cuBLAS receives the matrices as lists of their
+ * addresses, unless they are few and large. */
 static struct tensor *solve(struct engine *e, struct tensor *a, struct tensor *b, bool upper)
 {
     struct tensor *x = tensor_keep(empty_by_columns(e, b)), *ready = tensor_ref(a),

@@ -6,19 +6,19 @@
 enum { ROWS = 4096, CLASSES = 32768 }; /* of a tile */
 enum { X, WEIGHT, BIAS, TARGETS, LOG_Z, ENTROPY };
 
-/* The statistics that are kept of each row over the tiles, in the order in which they are made */
+/* The statistics of each row that are accumulated over the tiles, in the order in which they are allocated. */
 enum { RUNNING_MAX, SUM_EXP, X_SUM_EXP, SQUARE_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET, TARGET_LOGIT, STATISTICS };
 
-/* One pass through all tiles. */
+/* A pass over all tiles. */
 struct pass {
-    struct tensor *x, *weight, *bias, *targets; /* lent; bias NULL: there is none */
+    struct tensor *x, *weight, *bias, *targets; /* lent; bias may be NULL */
     struct logit_transform transform;
-    struct tensor *statistics[STATISTICS];                   /* forward: lent; NULL: not wanted */
-    struct tensor *log_z, *dlog_probs, *dentropy, *entropy; /* backward: lent; NULL: that has no gradient */
-    struct tensor *dx, *dweight, *dbias; /* fp32, which the tiles add to; NULL: not wanted */
-    enum plim_dtype low;                 /* what is computed in */
-    struct tensor *room;                 /* of a tile's logits */
-    struct tensor *rows, *part;          /* of x and of the weight, in `low`: variables of the loops */
+    struct tensor *statistics[STATISTICS];                   /* forward: lent; NULL: not needed */
+    struct tensor *log_z, *dlog_probs, *dentropy, *entropy; /* backward: lent; NULL: no gradient */
+    struct tensor *dx, *dweight, *dbias; /* fp32, accumulated over the tiles; NULL: not needed */
+    enum plim_dtype low;                 /* type in which the logits are computed */
+    struct tensor *room;                 /* memory for a tile's logits */
+    struct tensor *rows, *part;          /* slices of x and of the weight, in `low`: variables of the loops */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -37,7 +37,7 @@ static struct tensor *make_room(struct engine *e, const struct pass *p)
 
 enum { MOST_COLUMNS = 8 };
 
-/* x[row:row + rows] of each statistic that is wanted */
+/* x[row:row + rows] of each statistic that is needed. */
 struct columns {
     struct plim_array list[MOST_COLUMNS];
 };
@@ -52,7 +52,7 @@ static const struct plim_array *column_of(struct columns *c, int i, const struct
     return a;
 }
 
-/* Folds a tile into the statistics of its rows. */
+/* Adds a tile to the statistics of its rows. */
 static void fold(struct engine *e, const struct pass *p, struct tensor *tile, int64_t row, int64_t start)
 {
     static const int order[] = {RUNNING_MAX, SUM_EXP, TARGET_LOGIT, X_SUM_EXP, Z_SUM, MAX_BEFORE_TARGET};
@@ -122,7 +122,7 @@ static void add_gradients(struct engine *e, const struct pass *p, struct tensor 
     if (p->dbias) add_to_bias(e, p, tile, start, classes);
 }
 
-/* Rebinds a variable; it holds the old tensor until the new one exists. */
+/* Rebinds a variable, which holds the old tensor until the new one exists. */
 static void take(struct engine *e, struct tensor **variable, struct tensor *x, enum plim_dtype dtype)
 {
     struct tensor *next = tensor_hold(op_to(e, x, dtype));
@@ -136,7 +136,7 @@ static void drop_part(struct engine *e, struct pass *p)
     p->part = NULL;
 }
 
-/* `goes_back`: each tile becomes its gradient; else a part of the weight is freed after its product. */
+/* `goes_back`: each tile is replaced by its gradient; otherwise a slice of the weight is freed after its product. */
 static void run_tile(struct engine *e, struct pass *p, int64_t row, int64_t rows, int64_t start, bool goes_back)
 {
     int64_t classes = smaller(p->weight->a.shape[0] - start, CLASSES);
@@ -183,7 +183,7 @@ static struct tensor *is_top1(struct engine *e, struct tensor *const *s)
     return both;
 }
 
-/* Computes the results from the statistics; returns log_z, named */
+/* Computes the results from the statistics. Returns log_z, named. */
 static struct tensor *conclude(struct engine *e, struct tensor *const *s, double classes, unsigned wanted,
                                struct token_scores *out)
 {
@@ -204,7 +204,7 @@ static struct tensor *zeros_for(struct engine *e, const struct node *n, int edge
     return node_wants(n, edge) ? tensor_keep(op_full(e, PLIM_F32, x->a.ndim, x->a.shape, 0)) : NULL;
 }
 
-/* Takes the sum in fp32, and gives it in the type of x. */
+/* Takes the sum in fp32, and stores it in the type of x. */
 static void give(struct engine *e, struct tensor *sum, const struct tensor *x, struct tensor **out)
 {
     if (sum && !e->halted) *out = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
@@ -235,7 +235,8 @@ static void token_scores_backward(struct engine *e, struct node *n, struct tenso
 }
 static const struct node_kind token_scores_kind = {"ChunkedLogProbFunctionBackward", token_scores_backward};
 
-/* Statistics with their initial values for the first tile; NULL in the call: not wanted. All are made. */
+/* Allocates all statistics, with their initial values for the first tile; used[i] is NULL if a statistic is not
+ * needed. */
 static void make_statistics(struct engine *e, const struct tensor *x, unsigned wanted,
                             struct tensor *statistics[STATISTICS], struct tensor *used[STATISTICS])
 {
@@ -257,7 +258,7 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
     if (e->halted) return out;
     bool grad = e->grad_enabled;
     struct node *n = op_node(e, &token_scores_kind, 3, given);
-    e->grad_enabled = false; /* as an autograd.Function's forward runs */
+    e->grad_enabled = false; /* an autograd.Function's forward runs without gradients */
     struct pass p = {.x = x,
                      .weight = weight,
                      .bias = bias,
@@ -294,7 +295,7 @@ struct token_scores op_trl_token_scores(struct engine *e, struct tensor *x, stru
 
 enum { SELF, OTHER };
 
-/* where(mine == others, grad / 2, grad), but 0 where mine is the larger one (derivatives.yaml); named */
+/* where(mine == others, grad / 2, grad), but 0 where mine is larger (derivatives.yaml); named. */
 static struct tensor *share_of_smaller(struct engine *e, struct tensor *grad, struct tensor *mine,
                                        struct tensor *others)
 {

@@ -124,7 +124,7 @@ struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim)
     return op_done(e, n, y, 1, &x);
 }
 
-/* --- parts ------------------------------------------------------------------------------------ */
+/* --- slices and parts ------------------------------------------------------------------------- */
 
 /* x[..., start:start + length * step:step, ...] */
 static struct tensor *steps(struct engine *e, const struct tensor *x, int dim, int64_t start,
@@ -151,7 +151,7 @@ void op_copy_(struct engine *e, struct tensor *to, struct tensor *from)
     if (!e->halted) engine_launch(e, &op);
 }
 
-/* zeros of the whole shape, the gradient copied into its part */
+/* slice_backward: zeros of the whole shape, with the gradient copied into the slice. */
 static void slice_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
@@ -239,7 +239,7 @@ struct tensor *op_alias(struct engine *e, struct tensor *x)
     return op_done(e, n, tensor_detach(e, x), 1, &x);
 }
 
-/* cat of the parts' gradients; a part that got none counts as zeros */
+/* Concatenates the parts' gradients; a missing one counts as zeros. */
 static void split_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
@@ -378,8 +378,8 @@ static void cat_backward(struct engine *e, struct node *n, struct tensor **grads
 }
 static const struct node_kind cat_kind = {"CatBackward0", cat_backward};
 
-/* is_channels_last_strides_2d_s4() (c10/core/MemoryFormat.h): do the strides of four dimensions grow in the order of
- * channels last? */
+/* is_channels_last_strides_2d_s4() (c10/core/MemoryFormat.h): true if the strides of four dimensions increase in the
+ * order of channels last. */
 static bool has_channels_last(const struct plim_array *x)
 {
     static const int order[] = {1, 3, 2, 0};
@@ -393,7 +393,7 @@ static bool has_channels_last(const struct plim_array *x)
     return true;
 }
 
-/* cat_compute_output_memory_format(): channels last where all inputs have it; a tensor of these dimensions */
+/* cat_compute_output_memory_format(): returns a tensor of these dimensions, in channels last if all inputs are. */
 static struct tensor *empty_for_cat(struct engine *e, enum plim_dtype dtype, int count, struct tensor *const *x,
                                     const int64_t *shape)
 {
@@ -426,7 +426,7 @@ struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int 
                          .n_lists = 1,
                          .dim = (int8_t)d,
                          .out = {&y->a},
-                         .lists = {(const struct plim_array *const *)x}, /* which a tensor begins with */
+                         .lists = {(const struct plim_array *const *)x}, /* a tensor starts with its array */
                          .list_length = (size_t)count};
     if (!e->halted) engine_launch(e, &op);
     return op_done(e, n, y, count, x);

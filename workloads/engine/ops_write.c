@@ -5,13 +5,13 @@
 enum { BASE, VALUE }; /* edges */
 enum { NDIM, SHAPE_FROM, ORDER = 6, INDEX };
 
-/* x[.., index] or, where `length` is not 0, x[.., index:index + length] */
+/* x[.., index] or, if `length` is not 0, x[.., index:index + length]. */
 static struct tensor *part_of(struct engine *e, struct tensor *x, int dim, int64_t index, int64_t length)
 {
     return tensor_keep(length ? op_slice(e, x, dim, index, length) : op_select(e, x, dim, index));
 }
 
-/* The order of a dense tensor's dimensions in memory, the innermost first, three bits each */
+/* Returns the order of a dense tensor's dimensions in memory, the innermost first, three bits each. */
 static int64_t order_of(const struct tensor *x)
 {
     int64_t order = 0;
@@ -40,8 +40,8 @@ static struct tensor *empty_in_order(struct engine *e, enum plim_dtype dtype, in
     return tensor_empty_strided(e, dtype, ndim, shape, stride);
 }
 
-/* The gradient of the value is a copy of the part's, cast to the value's type; that of the tensor is a copy with
- * zeros in the overwritten part. */
+/* The gradient of the value is a copy of that of the part, cast to the value's type; the gradient of the tensor is a
+ * copy with zeros in the overwritten part. */
 static void set_part_backward(struct engine *e, struct node *n, struct tensor **grads,
                               struct tensor **out)
 {

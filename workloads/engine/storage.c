@@ -4,7 +4,7 @@
 #include "timeline.h"
 #include <string.h>
 
-/* The class that the bytes of a storage count for now. */
+/* Returns the class for which a storage's bytes are counted now. */
 static enum plim_memory_class class_now(const struct storage *s)
 {
     return s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS
@@ -17,7 +17,7 @@ static void trace_get(struct memory_use *m, struct storage *s, int64_t bytes)
     fprintf(m->trace, "a %lld %lld\n", (long long)s->trace_id, (long long)bytes);
 }
 
-/* Memory that forward requests with gradients on is nearly always kept for backward. */
+/* Memory that forward requests with gradients enabled is nearly always kept for backward. */
 static enum plim_memory_class class_of_request(const struct engine *e)
 {
     enum plim_memory_class new_class = e->memory.new_class;
@@ -37,7 +37,7 @@ void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
         engine_fail(e, st);
 }
 
-/* The clock of a simulated device does not fail. */
+/* The clock of a simulated device cannot fail. */
 void storage_note_moment(struct engine *e)
 {
     if (!e->memory.timeline) return;
@@ -58,7 +58,7 @@ void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_
     memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
 }
 
-/* Allocates a block for `s`, which has none; false, and the engine halted, if memory runs out. */
+/* Allocates a block for `s`, which has none. Returns false, with the engine halted, if there is no memory. */
 static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
 {
     struct memory_use *m = &e->memory;
@@ -127,7 +127,7 @@ void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
     if (bytes) take_block(e, s, bytes);
 }
 
-/* Moves the bytes of a storage from the class `before` to the one that they now count for. */
+/* Moves the bytes of a storage from the class `before` to its present class. */
 static void move_bytes(struct engine *e, struct storage *s, enum plim_memory_class before)
 {
     enum plim_memory_class now = class_now(s);

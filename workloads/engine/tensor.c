@@ -1,4 +1,4 @@
-/* Tensors: creation, aliases, release, and the strides that decide when PyTorch copies. */
+/* Tensors: creation, aliases, release, and the strides that determine when PyTorch copies. */
 #include "tensor.h"
 #include "engine.h"
 #include <string.h>
@@ -136,7 +136,7 @@ bool tensor_is_contiguous(const struct tensor *x)
 
 bool tensor_is_dense(const struct tensor *x)
 {
-    /* Take the dimensions in order of rising stride; each must start where the last one ended. */
+    /* Visits the dimensions in order of increasing stride; each must start where the last one ended. */
     bool taken[PLIM_MAX_DIMS] = {false};
     int64_t step = 1;
     for (int n = 0; n < x->a.ndim; n++) {
@@ -166,7 +166,7 @@ bool tensor_view_strides(const struct tensor *x, int ndim, const int64_t *shape,
     }
     for (int i = x->a.ndim - 1; i >= 0; i--) {
         run *= x->a.shape[i];
-        /* the end of a run of dimensions that lie behind one another in memory */
+        /* the end of a run of dimensions that are adjacent in memory */
         if (i != 0 && (x->a.shape[i - 1] == 1 || x->a.stride[i - 1] == run * base)) continue;
         while (view >= 0 && (seen < run || shape[view] == 1)) {
             stride[view] = seen * base;

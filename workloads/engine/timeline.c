@@ -9,7 +9,7 @@ void plim_timeline_begin(struct plim_timeline *timeline, double start_seconds)
     timeline->noted = 0;
 }
 
-/* Of two moments that are merged, keeps the one with more bytes. */
+/* Replaces a moment by another one that is merged into it if that has more bytes. */
 static void keep_larger(struct plim_moment *moment, const struct plim_moment *other)
 {
     if (other->allocated_bytes > moment->allocated_bytes) *moment = *other;

@@ -73,8 +73,7 @@ static bool is_integer(const struct zero3_parameter *p)
     return p->whole->a.dtype == PLIM_U8;
 }
 
-/* _all_gather_dtype(), once for the floating-point parameters of a list and once for the others, each into a buffer of
- * its own. */
+/* _all_gather_dtype(): gathers floating-point parameters into one buffer and all others into another. */
 static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list,
                                 struct zero3_gathering *g)
 {
@@ -135,8 +134,7 @@ static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor 
     p->state = ZERO3_HERE;
 }
 
-/* When the first parameter of a list is waited for, all are copied out of the buffer, which is kept until the last one
- * is waited for. */
+/* Waiting for the first parameter of a list copies all out of the buffer, which is freed after waiting for the last. */
 static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
     struct zero3_gathering *g = p->from;
@@ -279,8 +277,7 @@ static uint32_t find_released(const struct zero3 *z, const struct zero3_module *
     return released;
 }
 
-/* Returns the result of the first time that this module ended at this step, even in another trace
- * (functools.lru_cache). */
+/* The result of the module's first end at this step is reused, even in another trace (functools.lru_cache). */
 static uint32_t released_by(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     for (size_t i = m->last_release; i > 0; i = z->releases[i - 1].before)
@@ -457,8 +454,7 @@ static void complete(struct engine *e, struct zero3 *z)
     for (int i = 0; i < 2; i++) compare_ranks(e, z->use_count);
 }
 
-/* Enters the model; with adapters first PeftModel and LoraModel, which calls the model's forward() without its
- * hooks. */
+/* Enters the model; with adapters PeftModel and LoraModel, which calls the model's forward() without its hooks. */
 static void enter_models(struct engine *e, struct zero3 *z, int times)
 {
     for (int i = 0; i < times && z->frozen; i++) enter(e, z, z->model);
