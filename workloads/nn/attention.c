@@ -2,7 +2,7 @@
  * flash_attention_forward. */
 #include "nn.h"
 
-/* repeat_kv: each key head once for each of its query heads; x itself where there is one */
+/* repeat_kv: repeats each key head for each of its query heads; x itself if there is only one. */
 static struct tensor *repeat_kv(struct engine *e, struct tensor *x, int64_t groups)
 {
     if (groups == 1 || e->halted) return x;
@@ -14,7 +14,7 @@ static struct tensor *repeat_kv(struct engine *e, struct tensor *x, int64_t grou
     return y;
 }
 
-/* create_position_bias_mask(): the bias, and where a token is not seen the lowest number of the keys' type; named */
+/* create_position_bias_mask(): the bias, with the lowest number of the keys' type for masked tokens; named. */
 static struct tensor *bias_mask(struct engine *e, const struct attention_call *c, struct tensor *q, struct tensor *k)
 {
     struct tensor *mask = c->mask;
@@ -38,7 +38,7 @@ static struct tensor *bias_mask(struct engine *e, const struct attention_call *c
 static struct tensor *sdpa(struct engine *e, const struct attention_call *c, struct tensor *q,
                            struct tensor *k, struct tensor *v)
 {
-    enum { MOST_WIDTH = 256 }; /* use_gqa_in_sdpa: only without a mask, and for heads that a fused kernel takes */
+    enum { MOST_WIDTH = 256 }; /* use_gqa_in_sdpa: only without a mask, if a fused kernel supports the size */
     bool gqa = c->groups > 1 && !c->mask && !e->halted && tensor_size(k, 3) <= MOST_WIDTH;
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(e, v, c->groups));
@@ -56,7 +56,7 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     return tensor_yield(out);
 }
 
-/* x (B, A, S, D) -> (B * A, S, D) or its transpose, a copy; named */
+/* x (B, A, S, D) -> (B * A, S, D) or its transpose, copied; named. */
 static struct tensor *rows_of_heads(struct engine *e, struct tensor *x, bool transposed)
 {
     if (e->halted) return e->poison;
@@ -65,7 +65,7 @@ static struct tensor *rows_of_heads(struct engine *e, struct tensor *x, bool tra
     return tensor_hold(op_reshape(e, x, SHAPE(heads, s, d)));
 }
 
-/* The scores of _upcast_and_reordered_attn, (B, A, S, S) and named; room is made for them twice. */
+/* Returns the scores of _upcast_and_reordered_attn, (B, A, S, S), named; memory for them is allocated twice. */
 static struct tensor *upcast_scores(struct engine *e, const struct attention_call *c, struct tensor *q,
                                     struct tensor *k, struct tensor *rows[2])
 {
@@ -84,7 +84,7 @@ static struct tensor *upcast_scores(struct engine *e, const struct attention_cal
     return scores;
 }
 
-/* _upcast_and_reordered_attn of gpt2 */
+/* _upcast_and_reordered_attn of gpt2. */
 static struct tensor *upcast(struct engine *e, const struct attention_call *c, struct tensor *q,
                              struct tensor *k, struct tensor *v, struct tensor **weights)
 {
@@ -100,7 +100,7 @@ static struct tensor *upcast(struct engine *e, const struct attention_call *c, s
     return tensor_yield(out);
 }
 
-/* Rebinds the scores *w (B, A, S, S) to the weights: their softmax in the type that the family takes. */
+/* Rebinds the scores *w (B, A, S, S) to the weights: their softmax in the family's type. */
 static void weigh(struct engine *e, const struct attention_call *c, struct tensor **w, struct tensor *q,
                   struct tensor *v)
 {
@@ -116,12 +116,12 @@ static void weigh(struct engine *e, const struct attention_call *c, struct tenso
     tensor_set(e, w, op_dropout(e, *w, c->dropout));
 }
 
-/* What eager attention with sinks calls its variables, which live to its end */
+/* Python variables of eager attention with sinks, which live until its end. */
 struct sink_variables {
     struct tensor *sinks, *combined, *probabilities, *scores;
 };
 
-/* The same with a score more in each row, its head's sink, in the type of both together. */
+/* The same with an additional score in each row, its head's sink, in the common type of both. */
 static void weigh_with_sinks(struct engine *e, const struct attention_call *c, struct tensor **w, struct tensor *v,
                              struct sink_variables *s)
 {
@@ -160,8 +160,8 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
     return tensor_yield(out);
 }
 
-/* _is_packed_sequence: do the positions start again within the row? Asked of one row alone, and the
- * answer outlives the attention as a variable of Python's; named, NULL: not asked. */
+/* _is_packed_sequence: computes whether the positions restart within the row, only for a single row. The result
+ * outlives the attention as a Python variable; named, NULL: not computed. */
 static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positions, int64_t rows)
 {
     if (!positions || e->halted) return NULL;
@@ -179,8 +179,8 @@ static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positi
     return packed;
 }
 
-/* _get_unpad_data: where the tokens stand that are not padded, all but one (the most there can be), and where the
- * rows end without the others; named */
+/* _get_unpad_data: returns the indices of the unpadded tokens, all but one (the maximum), and stores the ends of the
+ * rows without padding in *ends; named. */
 static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, struct tensor **ends)
 {
     int64_t rows = mask->a.shape[0], tokens = tensor_elements(mask);
@@ -197,7 +197,7 @@ static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, str
     return places;
 }
 
-/* _upad_input, the package's call for rows of different lengths, and its pad_input: x (B, A, S, D) -> (B, S, A, D) */
+/* _upad_input, the package's call for rows of different lengths, and its pad_input: x (B, A, S, D) -> (B, S, A, D). */
 static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct tensor *const qkv[3],
                                struct attention_params *p)
 {
@@ -221,8 +221,9 @@ static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct ten
     return tensor_yield(all);
 }
 
-/* prepare_fa_kwargs_from_position_ids: where the documents of one row begin, which is where positions are as at the
- * row's start, and where it ends; (documents + 1) int32, named, and *longest, a scalar that Python holds as long */
+/* prepare_fa_kwargs_from_position_ids: finds the documents of a row, which start where positions equal that at the
+ * row's start. Returns their boundaries, (documents + 1) int32, named, and stores the length of the longest, a scalar
+ * that Python holds as long, in *longest. */
 static struct tensor *look_for_documents(struct engine *e, struct tensor *positions, int64_t documents,
                                          struct tensor **longest)
 {
@@ -243,7 +244,7 @@ static struct tensor *look_for_documents(struct engine *e, struct tensor *positi
     return ends;
 }
 
-/* The package's call for the documents of one row: q, k, v (1, A, T, D) -> (1, T, A, D) */
+/* The package's call for the documents of one row: q, k, v (1, A, T, D) -> (1, T, A, D). */
 static struct tensor *one_row(struct engine *e, const struct attention_call *c, struct tensor *const qkv[3],
                               struct attention_params *p)
 {
@@ -275,7 +276,7 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
                                  .softcap = c->softcap,
                                  .window = c->window < k->a.shape[2] ? c->window : 0};
     if (packed && !c->mask && !c->ends) engine_item(e, packed);
-    bool tells = c->ends || c->documents > 1; /* one document alone is a row like any other */
+    bool tells = c->ends || c->documents > 1; /* a single document is treated like a plain row */
     struct tensor *out = e->halted ? e->poison
                          : c->mask ? unpadded(e, c->mask, qkv, &p)
                          : tells   ? one_row(e, c, qkv, &p)

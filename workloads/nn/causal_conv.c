@@ -1,4 +1,4 @@
-/* causal_conv1d_fn as transformers writes it where the package causal-conv1d is not installed. */
+/* causal_conv1d_fn as implemented by transformers for use without the package causal-conv1d. */
 #include "nn.h"
 
 struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct tensor *x,

@@ -1,12 +1,13 @@
-/* The gated delta rule (arXiv:2412.06464) in chunks, in the steps of its Python code: what a framework without kernels
- * of its own for it runs (torch_chunk_gated_delta_rule, transformers/models/qwen3_5/modeling_qwen3_5.py). */
+/* The gated delta rule (arXiv:2412.06464) in chunks, with the steps of the Python code that transformers runs without
+ * special kernels (torch_chunk_gated_delta_rule, transformers/models/qwen3_5/modeling_qwen3_5.py). */
 #include "nn.h"
 #include <math.h>
 
 enum { Q, K, V };
 enum { CHUNK = 64 };
 
-/* x.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format), which copies for the type alone; named */
+/* x.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format), which copies only to change the type;
+ * named. */
 static struct tensor *in_fp32(struct engine *e, struct tensor *x)
 {
     struct tensor *turned = tensor_keep(op_transpose(e, x, 1, 2));
@@ -25,7 +26,7 @@ static struct tensor *unit_length(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* What a call's variables are; named. */
+/* The variables of a call; named. */
 struct rule {
     struct tensor *qkv[3], *beta,
         *decay; /* (B, heads, S, D) and (B, heads, S), later in chunks: (B, heads, n, 64, D) */
@@ -38,7 +39,7 @@ struct rule {
         *seen; /* (B, heads, n, 1, 1); of the last chunk (B, heads, 64, E) */
 };
 
-/* Whole chunks, behind zeros */
+/* Pads with zeros to whole chunks. */
 static void pad(struct engine *e, struct rule *r, int64_t count)
 {
     struct tensor *padded[3];
@@ -74,7 +75,7 @@ static void cut_in_chunks(struct engine *e, struct rule *r)
     tensor_set(e, &r->decay, chunked(e, r->decay));
 }
 
-/* exp(cumulated_i - cumulated_j) where j is not behind i, else 0 */
+/* exp(cumulated_i - cumulated_j) if j <= i, otherwise 0. */
 static void decay_pairs(struct engine *e, struct rule *r)
 {
     struct tensor *rows = op_unsqueeze(e, r->cumulated, 4),
@@ -84,13 +85,13 @@ static void decay_pairs(struct engine *e, struct rule *r)
     tensor_set(e, &r->pairwise, op_exp(e, r->pairwise));
 }
 
-/* x times what stands for its rows, (B, heads, n, 64) */
+/* Multiplies each row of x by a number of `rows`, (B, heads, n, 64). */
 static struct tensor *scaled(struct engine *e, struct tensor *x, struct tensor *rows)
 {
     return op_mul(e, x, op_unsqueeze(e, rows, -1));
 }
 
-/* What is computed of each chunk alone */
+/* Computes what depends on each chunk alone. */
 static void within_chunks(struct engine *e, struct rule *r)
 {
     struct tensor *ones = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(CHUNK, CHUNK), 1));
@@ -107,7 +108,8 @@ static void within_chunks(struct engine *e, struct rule *r)
     r->keys = tensor_keep(op_solve_triangular(e, r->system, r->decayed, false));
 }
 
-/* Chunk after chunk: what each sees of those before it is the state (B, heads, D, E). Named: (B, heads, n, 64, E). */
+/* Goes from chunk to chunk with the state (B, heads, D, E), by which each chunk sees the earlier ones. Returns (B,
+ * heads, n, 64, E), named. */
 static struct tensor *over_chunks(struct engine *e, struct rule *r)
 {
     if (e->halted) return e->poison;

@@ -1,8 +1,8 @@
-/* peft's DoRA (tuners/lora/dora.py): the direction of the adapted weight, row by row, times a magnitude
- * that is trained. The length of a row is a constant to autograd, and is computed anew each time. */
+/* peft's DoRA (tuners/lora/dora.py): the direction of the adapted weight, row by row, times a trainable magnitude. The
+ * norm of a row is a constant to autograd, and is computed again in each forward. */
 #include "nn.h"
 
-/* The weight (out, in) that the base has, of its own type; named */
+/* Returns the base's weight (out, in), in its own type; named. */
 static struct tensor *base_weight(struct engine *e, const struct linear *l)
 {
     if (nn_is_int8(l)) return tensor_keep(op_dequantize_int8(e, &l->quantized));
@@ -16,8 +16,8 @@ static struct tensor *rows_first(struct engine *e, const struct lora_adapter *a,
     return a->conv1d ? tensor_keep(op_transpose(e, weight, 0, 1)) : tensor_ref(weight);
 }
 
-/* The 2-norms of the rows of weight + scaling * delta; both are lent. Named; *sum, what autograd would
- * keep, is the caller's. */
+/* Returns the 2-norms of the rows of weight + scaling * delta; both are lent. Named. The caller drops *sum, which
+ * autograd would keep. */
 static struct tensor *row_norms(struct engine *e, const struct lora_adapter *a, struct tensor *weight,
                                 struct tensor *delta, struct tensor **sum)
 {
@@ -32,7 +32,7 @@ static struct tensor *row_norms(struct engine *e, const struct lora_adapter *a, 
     return tensor_keep(e->halted ? norms : op_to(e, norms, dtype));
 }
 
-/* copy.deepcopy() of a Linear4bit copies its state twice: the weight has it too. */
+/* copy.deepcopy() of a Linear4bit copies its state twice, because the weight has it, too. */
 static int copy_base(struct engine *e, const struct linear *l, struct tensor *copies[16])
 {
     const struct quantized *q = &l->quantized;
@@ -80,7 +80,7 @@ void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l)
     tensor_drop_all(e, matrices[0], matrices[1], weight, delta, sum);
 }
 
-/* lora_B(lora_A(eye)).T, as FSDP needs it; named */
+/* lora_B(lora_A(eye)).T, which works with FSDP; named. */
 static struct tensor *adapter_weight(struct engine *e, const struct linear *l)
 {
     const struct lora_adapter *a = l->lora;
@@ -90,8 +90,8 @@ static struct tensor *adapter_weight(struct engine *e, const struct linear *l)
     return tensor_keep(op_transpose(e, wide, 0, 1));
 }
 
-/* peft transposes a frozen parameter into a new torch.nn.Parameter, which wants a gradient by default,
- * and gets one. */
+/* peft transposes a frozen parameter into a new torch.nn.Parameter, which requires a gradient by default, and receives
+ * one. */
 static void make_leaf(struct engine *e, struct tensor *x)
 {
     if (e->halted) return;
@@ -99,10 +99,10 @@ static void make_leaf(struct engine *e, struct tensor *x)
     tensor_require_input_grad(e, x);
 }
 
-/* DoraLinearLayer's module: its magnitude, and what it looks at of its linear */
+/* DoraLinearLayer's module: has its magnitude, and reads weights of its linear. */
 struct dora {
     const struct linear *l;
-    struct tensor *result; /* of the base; NULL: dropout changed the input */
+    struct tensor *result; /* of the base; NULL if dropout changed the input */
 };
 
 static void look_at(struct engine *e, const struct linear *l, struct tensor *weight)
@@ -110,7 +110,7 @@ static void look_at(struct engine *e, const struct linear *l, struct tensor *wei
     nn_look(e, l->lora->magnitude, NN_LINEAR, weight);
 }
 
-/* What the base gave, less its bias; or, where dropout changed x, its product anew. Named */
+/* Returns the base's result without its bias; if dropout changed x, computes its product again. Named. */
 static struct tensor *base_result(struct engine *e, const struct dora *d, struct tensor *x, struct tensor *weight)
 {
     const struct linear *l = d->l;

@@ -1,8 +1,8 @@
-/* TRL's fused head (add_fused_lm_head in trainer/utils.py of 1.16): the forward that its trainers put in place of a
- * causal model's own. */
+/* TRL's fused head (add_fused_lm_head in trainer/utils.py of 1.16): the forward by which its trainers replace a causal
+ * model's own. */
 #include "nn.h"
 
-/* new_zeros(mask.shape).masked_scatter(mask, x); named. NULL of nothing */
+/* new_zeros(mask.shape).masked_scatter(mask, x); named. NULL if x is NULL. */
 static struct tensor *spread(struct engine *e, struct tensor *mask, struct tensor *x)
 {
     if (!x) return NULL;
@@ -11,7 +11,7 @@ static struct tensor *spread(struct engine *e, struct tensor *mask, struct tenso
     return tensor_keep(op_masked_scatter(e, zeros, mask, x));
 }
 
-/* What stands for the head's weight or bias outside of the head (struct module_hooks); named, or NULL. */
+/* Returns the tensor to use for the head's weight or bias outside of the head (struct module_hooks), named, or NULL. */
 static struct tensor *borrow(struct engine *e, struct tensor *weight)
 {
     if (!weight || e->halted) return NULL;
@@ -25,10 +25,10 @@ static void give_back(struct engine *e, struct tensor *weight)
     if (weight && hooks && hooks->take_back && !e->halted) hooks->take_back(e, hooks->context, weight);
 }
 
-/* The model's own loss, which nobody asks for: -sum / number of labels */
+/* The model's own loss, which the trainers do not use: -sum / number of labels. */
 static void make_loss(struct engine *e, struct fused_output *out)
 {
-    enum { MOST_LABELS = 1 << 30 }; /* clamp(min=1) has no upper end */
+    enum { MOST_LABELS = 1 << 30 }; /* clamp(min=1) has no upper bound */
     struct tensor *sum = tensor_keep(op_sum_all(e, out->log_probs));
     tensor_set(e, &sum, op_neg(e, sum));
     out->count = tensor_keep(op_reduce(e, out->label_mask, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64));
@@ -50,7 +50,7 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
     int64_t rows = tensor_size(labels, 1) - 1;
     struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
     struct tensor *shifted = tensor_hold(op_slice(e, labels, 1, 1, rows));
-    nn_look(e, NULL, NN_MODEL, head->weight); /* its device */
+    nn_look(e, NULL, NN_MODEL, head->weight); /* reads its device */
     out.label_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, shifted, PLIM_IGNORED_TARGET));
     if (head->bias) nn_look(e, NULL, NN_MODEL, head->bias);
     lent[0] = borrow(e, head->weight);

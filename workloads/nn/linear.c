@@ -1,4 +1,4 @@
-/* Linear and Conv1D, plain and quantised, and LoRA beside them. */
+/* Linear and Conv1D, plain, quantised and with LoRA. */
 #include "nn.h"
 #include <math.h>
 
@@ -15,7 +15,7 @@ void nn_linear_clip(struct engine *e, const struct parameters *p, struct linear 
 {
     for (int i = 0; i < 4; i++) {
         l->bounds[i] = nn_buffer(e, op_full(e, p->dtype, 0, NULL, i % 2 ? INFINITY : -INFINITY));
-        if (!e->halted) l->bounds[i]->layer = 1; /* it is in a checkpoint, as what blocks have */
+        if (!e->halted) l->bounds[i]->layer = 1; /* a checkpoint has it, like parameters of blocks */
     }
 }
 
@@ -28,7 +28,7 @@ void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, 
     l->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(out));
 }
 
-/* bitsandbytes' Linear4bit: in its own type, from and to that of x. The bias is cast for good. */
+/* bitsandbytes' Linear4bit: computes in its own type; x and the result are cast. The bias is cast permanently. */
 static struct tensor *linear_4bit(struct engine *e, const struct linear *l, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -42,7 +42,7 @@ static struct tensor *linear_4bit(struct engine *e, const struct linear *l, stru
     return y;
 }
 
-/* Linear8bitLt, in the type of x */
+/* Linear8bitLt, in the type of x. */
 static struct tensor *linear_int8(struct engine *e, const struct linear *l, struct tensor *x)
 {
     if (l->bias) nn_cast(e, l->bias, (enum plim_dtype)x->a.dtype);

@@ -1,5 +1,5 @@
-/* peft's LoRA layers: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. And axolotl's functions in
- * their place. */
+/* peft's LoRA layers: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. Also axolotl's functions that
+ * replace them. */
 #include "nn.h"
 #include "workloads/engine/ops_lora.h"
 
@@ -10,7 +10,7 @@ static struct tensor *delta(struct engine *e, const struct lora_adapter *a, stru
     return op_mul_scalar(e, nn_adapter_product(e, &a->b, low), a->scaling);
 }
 
-/* lora_A.weight.dtype, asked for from outside that module */
+/* lora_A.weight.dtype, read from outside that module. */
 static void look_at_type(struct engine *e, const struct lora_adapter *a)
 {
     nn_look(e, a->a, NN_ADAPTED, a->a);
@@ -38,7 +38,7 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
     return tensor_yield(result);
 }
 
-/* Types are only converted where autocast does not do so. */
+/* Casts explicitly only if autocast does not. */
 struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struct tensor *y,
                                  struct tensor *x)
 {
@@ -46,7 +46,7 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
     if (e->halted) return op_halted(e, 1, &y);
     enum plim_dtype dtype = (enum plim_dtype)y->a.dtype;
     bool converts = !e->autocast.on;
-    /* beside Linear4bit a copy: backward did not work on "a manipulated view" */
+    /* for Linear4bit peft copies the result: backward did not work on "a manipulated view" */
     struct tensor *result = tensor_keep(nn_is_int8(l) ? y : op_clone(e, y));
     if (converts) look_at_type(e, a);
     struct tensor *input =
@@ -80,7 +80,7 @@ static struct lora_projection projection_of(struct engine *e, const struct linea
                                     .scaling = l->lora->scaling};
 }
 
-/* _apply_dropout(): the dropout of one adapter, which others share; named, or NULL: there is none */
+/* _apply_dropout(): the dropout of one adapter, which others share; named, or NULL if there is none. */
 static struct tensor *dropped_once(struct engine *e, const struct linear *l, struct tensor *x)
 {
     return l->lora->dropout > 0 && !e->evaluates ? tensor_hold(nn_dropout(e, x, l->lora->dropout)) : NULL;

@@ -1,9 +1,9 @@
-/* peft 0.21.2's lora.ParamWrapper (tuners/lora/layer.py): adapters of a parameter that is no linear's weight. While the
- * module around it runs, torch's parametrizations (nn/utils/parametrize.py) put the adapted weight in its place. */
+/* peft 0.21.2's lora.ParamWrapper (tuners/lora/layer.py): adapters of a parameter that is not a linear's weight. While
+ * the module that has it runs, torch's parametrizations (nn/utils/parametrize.py) replace it by the adapted weight. */
 #include "nn.h"
 
 /* get_delta_factors(): such that the weight's change is scaling * left @ right, in the weight's type; views of the
- * adapter's matrices where that is theirs. Both named. */
+ * adapter's matrices if they have that type. Both named. */
 static void make_factors(struct engine *e, struct lora_wrapper *w)
 {
     const struct lora_adapter *a = w->adapter;
@@ -19,7 +19,7 @@ static void make_factors(struct engine *e, struct lora_wrapper *w)
     tensor_drop_all(e, left, right);
 }
 
-/* get_delta_weight() of one matrix, in the weight's type; named */
+/* get_delta_weight() of a single matrix, in the weight's type; named. */
 static void make_delta(struct engine *e, struct lora_wrapper *w)
 {
     const struct lora_adapter *a = w->adapter;
@@ -27,7 +27,7 @@ static void make_delta(struct engine *e, struct lora_wrapper *w)
     w->left = tensor_hold(op_to(e, delta, (enum plim_dtype)a->weight->a.dtype));
 }
 
-/* _LoraFactorsProxy.forward(), without autocast; of one matrix _LoraParameterProxy.forward(). Named */
+/* _LoraFactorsProxy.forward(), without autocast; for a single matrix _LoraParameterProxy.forward(). Named. */
 static struct tensor *adapted(struct engine *e, const struct lora_wrapper *w)
 {
     const struct lora_adapter *a = w->adapter;
@@ -45,7 +45,7 @@ void nn_wrap(struct engine *e, struct lora_wrapper *w, const struct lora_adapter
     if (!w->adapter) return;
     if (a->experts > 1) make_factors(e, w);
     else make_delta(e, w);
-    if (!e->halted) tensor_drop(e, adapted(e, w)); /* ParametrizationList() tries what it is given */
+    if (!e->halted) tensor_drop(e, adapted(e, w)); /* ParametrizationList() runs it once */
 }
 
 struct tensor *nn_wrapped(struct engine *e, struct lora_wrapper *w, struct tensor *weight)

@@ -1,7 +1,7 @@
-/* create_causal_mask (transformers masking_utils.py): the mask, and every temporary on the way. */
+/* create_causal_mask (transformers masking_utils.py): the mask, and all temporaries of its creation. */
 #include "nn.h"
 
-/* find_packed_sequence_indices: which document each token belongs to, from its position; named */
+/* find_packed_sequence_indices: returns each token's document, computed from its position; named. */
 static struct tensor *packed_sequence(struct engine *e, const struct mask_request *r)
 {
     struct tensor *positions = tensor_keep(op_expand(e, r->positions, SHAPE(r->batch, r->seq)));
@@ -17,7 +17,7 @@ static struct tensor *packed_sequence(struct engine *e, const struct mask_reques
     struct tensor *last =
         op_compare_scalar(e, PLIM_BINARY_EQ, op_select(e, document, 1, r->seq - 1), 0);
     struct tensor *all = tensor_keep(op_reduce(e, last, 1, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));
-    engine_item(e, all); /* is every row one document? `packed` answers */
+    engine_item(e, all); /* whether every row is one document; `packed` has the answer */
     tensor_drop(e, all);
     tensor_drop(e, first);
     tensor_drop(e, diff);
@@ -35,7 +35,7 @@ static struct tensor *offset_range(struct engine *e, int64_t count, int64_t offs
     return tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, count, 0, 1), (double)offset));
 }
 
-/* get_mask_sizes() (cache_utils.py): of a window that is full all but one of its tokens are kept. */
+/* get_mask_sizes() (cache_utils.py): all but one of the tokens of a full window are kept. */
 static int64_t keys_of(const struct mask_request *r)
 {
     bool is_full = r->window && r->past >= r->window;
@@ -69,13 +69,14 @@ struct indices {
     struct tensor *batch, *head, *q, *kv; /* views (B,1,1,1) (1,1,1,1) (1,1,S,1) (1,1,1,S) */
 };
 
-/* Blocks that a window cuts are made by torch.vmap, in which a new number is one for each query. */
+/* True if torch.vmap creates the mask, which is so for blocks limited by a window; a new scalar is then one per
+ * query. */
 static bool is_vmapped(const struct mask_request *r)
 {
     return r->blocks && r->window && !r->blocks_last;
 }
 
-/* and_masks(): starts from true, and takes one mask (floating) after the other; or_masks() starts from false */
+/* and_masks(): starts from true, and combines one mask (floating) after another; or_masks() starts from false. */
 static struct tensor *start(struct engine *e, const struct mask_request *r, bool value)
 {
     return tensor_keep(op_full(e, PLIM_BOOL, is_vmapped(r) ? 4 : 0, (int64_t[]){1, 1, r->seq, 1}, value));
@@ -96,7 +97,7 @@ static void or_mask(struct engine *e, struct tensor **any, struct tensor *mask)
     tensor_set(e, any, op_compare(e, PLIM_BINARY_OR, *any, mask));
 }
 
-/* what lies behind, no further than the window; floating */
+/* earlier tokens, within the window; floating */
 static struct tensor *causal(struct engine *e, const struct mask_request *r,
                              const struct indices *i)
 {
@@ -119,8 +120,8 @@ static struct tensor *same_block(struct engine *e, const struct mask_request *r,
     return y;
 }
 
-/* what lies behind or in the same block, no further back than the window (create_masks_for_vision_model()), or wherever
- * it lies (blocks_last); floating */
+/* Earlier tokens or those of the same block, within the window (create_masks_for_vision_model()), or of the same block
+ * anywhere (blocks_last); floating. */
 static struct tensor *causal_or_block(struct engine *e, const struct mask_request *r, const struct indices *i)
 {
     bool cuts = r->window && !r->blocks_last;
@@ -133,7 +134,7 @@ static struct tensor *causal_or_block(struct engine *e, const struct mask_reques
     return tensor_yield(all);
 }
 
-/* what lies no further than the window on either side; floating */
+/* tokens within the window in both directions; floating */
 static struct tensor *around(struct engine *e, const struct mask_request *r,
                              const struct indices *i)
 {
@@ -167,7 +168,7 @@ static struct tensor *not_padded(struct engine *e, const struct mask_request *r,
 typedef struct tensor *(*pattern)(struct engine *, const struct mask_request *,
                                   const struct indices *);
 
-/* remap_positions_for_packed_sequence: the pattern of the positions at the places; floating */
+/* remap_positions_for_packed_sequence: applies the pattern to positions instead of indices; floating. */
 static struct tensor *by_position(struct engine *e, const struct mask_request *r, pattern seen,
                                   const struct indices *i)
 {
@@ -214,7 +215,7 @@ double nn_lowest(enum plim_dtype dtype)
     return dtype == PLIM_F16 ? -65504.0 : dtype == PLIM_BF16 ? -0x1.fep127 : -0x1.fffffep127;
 }
 
-/* eager_mask: 0 where attended, the type's lowest number elsewhere; named */
+/* eager_mask: 0 where attention is allowed, the type's lowest number elsewhere; named. */
 static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_dtype dtype)
 {
     struct tensor *zero = tensor_keep(op_full(e, dtype, 0, NULL, 0));
@@ -224,7 +225,7 @@ static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_
     return y;
 }
 
-/* Of the padding mask what stands for the keys; *places, named or NULL, lives as long */
+/* Returns the part of the padding mask for the keys, named; *places, named or NULL, lives as long. */
 static struct tensor *padding_of_keys(struct engine *e, const struct mask_request *r, struct tensor *padding,
                                       struct tensor **places)
 {
@@ -238,9 +239,8 @@ static struct tensor *padding_of_keys(struct engine *e, const struct mask_reques
     return of_keys;
 }
 
-/* _ignore_causal_mask_sdpa: counts the tokens of the padding mask that are not masked; the host
- * reads whether all are. Where it finds one that is, it looks once more at what was not seen before. A window that is
- * full it does not look at. */
+/* _ignore_causal_mask_sdpa: counts the unmasked tokens of the padding mask; the host reads whether all are unmasked. If
+ * a token is masked, it checks once more those that were not seen before. A full window is not checked. */
 static bool nothing_padded(struct engine *e, const struct mask_request *r, struct tensor *padding)
 {
     bool hides = r->packed || r->padded, is_full = r->window && keys_of(r) >= r->window;
@@ -257,8 +257,8 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
     return !hides && !is_full;
 }
 
-/* _ignore_bidirectional_mask_sdpa, flash_attention_mask, create_recurrent_attention_mask: the host reads whether
- * nothing is hidden. */
+/* _ignore_bidirectional_mask_sdpa, flash_attention_mask, create_recurrent_attention_mask: the host reads whether no
+ * token is masked. */
 static void ask_whether_all(struct engine *e, struct tensor *padding)
 {
     struct tensor *all =
@@ -271,12 +271,12 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
 {
     bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = false;
-    if (is_vmapped(r)) tensor_drop(e, tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL))); /* to ask for its length */
+    if (is_vmapped(r)) tensor_drop(e, tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL))); /* to read its length */
     struct tensor *padding =
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
     bool may_be_packed = r->positions && !padding;
     struct tensor *document = may_be_packed ? packed_sequence(e, r) : NULL, *mask = NULL;
-    bool beyond = r->window && keys_of(r) >= r->window; /* else the kernel's own causal mask does */
+    bool beyond = r->window && keys_of(r) >= r->window; /* otherwise the kernel's own causal mask is enough */
     bool eager = r->function == ATTENTION_EAGER;
     if (r->function == ATTENTION_FLASH2) {
         if (padding) ask_whether_all(e, padding);

@@ -1,4 +1,4 @@
-/* Norms and activations, in the steps of their Python code. */
+/* Norms and activations, with the steps of their Python code. */
 #include "nn.h"
 #include "workloads/engine/ops_liger.h"
 
@@ -21,7 +21,8 @@ void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm
     n->weight->odd_name = true;
 }
 
-/* x.float() * rsqrt(mean(x.float()^2) + eps), every step a kernel; named. *variance: the mean, a variable there */
+/* x.float() * rsqrt(mean(x.float()^2) + eps), with one kernel per step; named. *variance: the mean, which is a Python
+ * variable. */
 static struct tensor *normed(struct engine *e, struct tensor *x, struct tensor **variance)
 {
     struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32));
@@ -43,7 +44,7 @@ static struct tensor *rms_norm(struct engine *e, const struct norm *n, struct te
     return y;
 }
 
-/* The same, and what comes of it */
+/* A gated norm and its gate. */
 struct gated_norm {
     const struct norm *norm;
     struct tensor *gate;
@@ -67,7 +68,7 @@ struct tensor *nn_norm_gated(struct engine *e, const struct norm *n, struct tens
     return nn_run(e, (struct tensor *const[]){n->weight, NULL}, NN_NORM, gated, &g, x);
 }
 
-/* the same in fp32 to the end, with a weight that counts from 1 */
+/* The same in fp32 until the end, with weight + 1. */
 static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -81,7 +82,7 @@ static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, str
     return tensor_yield(y);
 }
 
-/* the same by a power, of a weight as it is, or of none */
+/* The same with a power instead of rsqrt; the weight is used as it is, or NULL. */
 static struct tensor *rms_norm_gemma4(struct engine *e, const struct norm *n, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -111,7 +112,7 @@ static struct tensor *layer_norm_steps(struct engine *e, const struct norm *n, s
     return tensor_yield(y);
 }
 
-/* x itself is multiplied, not its copy in fp32 */
+/* Multiplies x itself, not its fp32 copy. */
 static struct tensor *rms_norm_t5(struct engine *e, const struct norm *n, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -126,7 +127,7 @@ static struct tensor *rms_norm_t5(struct engine *e, const struct norm *n, struct
     return y;
 }
 
-/* torch's in fp32 */
+/* torch's LayerNorm in fp32. */
 static struct tensor *layer_norm_fp32(struct engine *e, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -136,7 +137,7 @@ static struct tensor *layer_norm_fp32(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* NemotronLayerNorm1P.forward() (modeling_nemotron.py:74): all operands are cast, and autocast does without */
+/* NemotronLayerNorm1P.forward() (modeling_nemotron.py:74): all operands are cast, and autocast is disabled. */
 static struct tensor *layer_norm_1p(struct engine *e, const struct norm *n, struct tensor *x)
 {
     bool was = tensor_enter(x), mixed = e->autocast.on;
@@ -181,7 +182,7 @@ struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
     return nn_run(e, (struct tensor *const[]){n->weight, n->bias, NULL}, NN_NORM, forward, n, x);
 }
 
-/* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step a kernel */
+/* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), with one kernel per step. */
 struct tensor *nn_gelu_new(struct engine *e, struct tensor *x)
 {
     bool was = tensor_enter(x);

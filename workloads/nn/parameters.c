@@ -1,4 +1,4 @@
-/* Parameters: made, counted, tied, put in order, copied. */
+/* Creating, counting, tying, ordering and copying parameters. */
 #include "nn.h"
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +200,6 @@ void nn_freeze(struct engine *e, struct parameters *p, size_t count)
     }
     p->frozen_count = count;
     p->count -= count;
-    if (!p->count) p->trainable_elements = 0; /* codes of quantised weights are fewer than these */
+    if (!p->count) p->trainable_elements = 0; /* quantised weights have fewer codes than elements */
     memmove(p->list, p->list + count, p->count * sizeof(*p->list));
 }

@@ -1,9 +1,9 @@
-/* The inverse frequencies of rotary embeddings, one formula for each rope type (transformers
- * modeling_rope_utils.py), and the two types that look at the positions of every forward. All
- * arrays are of a few hundred bytes; numbers that change neither sizes nor kernels are left at 1. */
+/* The inverse frequencies of rotary embeddings, with one formula per rope type (transformers modeling_rope_utils.py),
+ * and the two types that read the positions of every forward. All arrays have a few hundred bytes; numbers that change
+ * neither sizes nor kernels are set to 1. */
 #include "nn.h"
 
-/* number / x, as Python divides a number by a tensor: the reciprocal, then times the number */
+/* number / x, as Python divides a number by a tensor: the reciprocal, times the number. */
 static struct tensor *quotient(struct engine *e, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -12,10 +12,10 @@ static struct tensor *quotient(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* rope_theta, the default of every family; another one changes nothing but values. */
+/* rope_theta, the default of every family; others only change values. */
 static const double THETA = 10000;
 
-/* A number as Python's operators put it on the device: 8 bytes, here read as fp32; named */
+/* Returns a number as Python's operators copy it to the device: 8 bytes, here read as fp32; named. */
 static struct tensor *number_on_device(struct engine *e, double value)
 {
     struct tensor *x = tensor_keep(tensor_empty_bytes(e, 8));
@@ -26,8 +26,7 @@ static struct tensor *number_on_device(struct engine *e, double value)
     return x;
 }
 
-/* base ** x; without a tensor the base is a number, which stands on the device while the kernel
- * runs */
+/* base ** x; if base is NULL, a number, which is on the device while the kernel runs. */
 static struct tensor *raised(struct engine *e, struct tensor *base, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -58,7 +57,7 @@ static struct tensor *exponents(struct engine *e, const struct rotary *r)
     return op_div_scalar(e, steps, (double)r->dim);
 }
 
-/* the same of floats from the start */
+/* the same, with floats from the start */
 static struct tensor *plain(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
@@ -103,7 +102,7 @@ static struct tensor *proportional(struct engine *e, const struct rotary *r, str
     return tensor_yield(y);
 }
 
-/* `seq` NULL: for the model's own length. Else the base follows from it, on the device. */
+/* `seq` NULL: for the model's own length. Otherwise the base is computed from it on the device. */
 static struct tensor *dynamic(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     if (!seq) return quotient(e, raised(e, NULL, exponents(e, r)));
@@ -111,7 +110,7 @@ static struct tensor *dynamic(struct engine *e, const struct rotary *r, struct t
     struct tensor *length = tensor_keep(op_maximum(e, seq, limit));
     struct tensor *scale = op_add_scalar(e, op_div_scalar(e, op_to(e, length, PLIM_F32), 1), -1);
     struct tensor *base = tensor_keep(op_mul_scalar(e, op_pow_scalar(e, scale, 1), 1));
-    int64_t count = frequencies(r); /* in a forward, arange() counts on the host */
+    int64_t count = frequencies(r); /* in a forward, arange() gets its size from the host */
     struct tensor *steps = op_full(e, PLIM_F32, 1, &count, 1);
     struct tensor *y = quotient(e, raised(e, base, op_div_scalar(e, steps, (double)r->dim)));
     tensor_drop(e, length);
@@ -176,7 +175,7 @@ static struct tensor *yarn(struct engine *e, const struct rotary *r, struct tens
     return y;
 }
 
-/* --- looking at the positions ----------------------------------------------------------------- */
+/* --- updates from the positions of a forward -------------------------------------------------- */
 
 /* the host reads one truth value */
 static void ask(struct engine *e, struct tensor *answer)
@@ -192,7 +191,7 @@ static void replace(struct engine *e, struct rotary *r, struct tensor *inv_freq)
     tensor_classify(e, r->inv_freq, PLIM_MEMORY_PARAMETERS);
 }
 
-/* dynamic_frequency_update: new frequencies at the first sequence that is longer than any before. */
+/* dynamic_frequency_update: computes new frequencies for the first sequence that is longer than all before. */
 static void dynamic_update(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length)
 {
     ask(e, r->longest ? op_compare(e, PLIM_BINARY_GT, seq, r->longest)
@@ -204,8 +203,7 @@ static void dynamic_update(struct engine *e, struct rotary *r, struct tensor *se
     ask(e, op_compare_scalar(e, PLIM_BINARY_LT, seq, (double)r->positions));
 }
 
-/* longrope_frequency_update: beyond the original length the frequencies are computed in every
- * forward. */
+/* longrope_frequency_update: beyond the original length the frequencies are computed in every forward. */
 static void longrope_update(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length)
 {
     ask(e, op_compare_scalar(e, PLIM_BINARY_GT, seq, (double)r->original_positions));
@@ -214,7 +212,7 @@ static void longrope_update(struct engine *e, struct rotary *r, struct tensor *s
 
 /* --- the types -------------------------------------------------------------------------------- */
 
-/* Every second frequency for rows, then the others for columns (PixtralVisionRotaryEmbedding) */
+/* Every second frequency for rows, then the others for columns (PixtralVisionRotaryEmbedding). */
 static struct tensor *axial(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     struct tensor *once = tensor_keep(plain(e, r, seq));

@@ -1,4 +1,4 @@
-/* Rotary position embeddings, in the steps of their Python code. */
+/* Rotary position embeddings, with the steps of their Python code. */
 #include "nn.h"
 
 void nn_rotary_create(struct engine *e, struct rotary *r)
@@ -18,14 +18,14 @@ void nn_rotary_initialise(struct engine *e, const struct rotary *r)
 void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const struct rotary *b)
 {
     struct tensor *first =
-        tensor_keep(nn_rope_frequencies(e, a)); /* lives until the variable is bound again */
+        tensor_keep(nn_rope_frequencies(e, a)); /* lives until the variable is rebound */
     struct tensor *second = tensor_keep(nn_rope_frequencies(e, b));
     tensor_drop(e, first);
     tensor_drop(e, second);
 }
 
-/* The angles (B, S, dim / 2) of positions (B, S), B being 1 for all rows alike. As a matrix product Python's variables
- * live on: `variables`. */
+/* Returns the angles (B, S, dim / 2) of positions (B, S); B is 1 if all rows are equal. If they are computed by a
+ * matrix product, `variables` are Python variables that stay alive. */
 static struct tensor *angles(struct engine *e, const struct rotary *r, struct tensor *positions,
                              struct tensor *variables[2])
 {
@@ -45,7 +45,7 @@ static struct tensor *twice(struct engine *e, struct tensor *x)
     return op_cat(e, 2, (struct tensor *[]){x, x}, -1);
 }
 
-/* The angles (3, B, S, dim / 2) of positions (3, B, S). */
+/* Returns the angles (3, B, S, dim / 2) of positions (3, B, S). */
 static struct tensor *grid_angles(struct engine *e, const struct rotary *r, struct tensor *positions,
                                   struct tensor *variables[2])
 {
@@ -57,7 +57,7 @@ static struct tensor *grid_angles(struct engine *e, const struct rotary *r, stru
     return op_transpose(e, op_matmul(e, variables[0], variables[1]), 2, 3);
 }
 
-/* recomposition_frequencies: of cos or sin (3, B, S, dim / 2) the grids' parts behind one another; (B, S, dim) */
+/* recomposition_frequencies: concatenates the grids' sections of cos or sin (3, B, S, dim / 2); (B, S, dim). */
 static struct tensor *join_sections(struct engine *e, const struct rotary *r, struct tensor *x)
 {
     struct tensor *part[3];
@@ -68,7 +68,7 @@ static struct tensor *join_sections(struct engine *e, const struct rotary *r, st
     return y;
 }
 
-/* The same where each third element, of the first of so many thirds, is that of another grid */
+/* The same with interleaved grids: the other grids replace every third element of the first ones. */
 static struct tensor *interleave(struct engine *e, const struct rotary *r, struct tensor *x)
 {
     struct tensor *first = tensor_keep(op_select(e, x, 0, 0));
@@ -175,7 +175,7 @@ struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor
     return turn_parts(e, part, cos, sin);
 }
 
-/* stack((-x2, x1), dim=-1).flatten(-2) of the neighbours x1 and x2 */
+/* stack((-x2, x1), dim=-1).flatten(-2) of adjacent elements x1 and x2. */
 static struct tensor *rotate_neighbours(struct engine *e, struct tensor *x)
 {
     int64_t shape[PLIM_MAX_DIMS];
@@ -240,7 +240,7 @@ void nn_rotate_complex(struct engine *e, struct tensor *const x[2], struct tenso
     tensor_drop_all(e, numbers[0], numbers[1], by);
 }
 
-/* x[..., :dim] and x[..., dim:], named */
+/* Stores x[..., :dim] and x[..., dim:], named. */
 static void cut(struct engine *e, struct tensor *x, int64_t dim, struct tensor **turns,
                 struct tensor **stays)
 {
