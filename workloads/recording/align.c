@@ -1,7 +1,7 @@
 #include "align.h"
 
-/* How many events stand for a block that is held for a moment: its allocation, others that are taken and
- * given back meanwhile, its free. 0: the first event is none such. */
+/* Returns the number of events of a short-lived block: its allocation, others that are allocated and freed in between,
+ * its free. 0: the first event does not start one. */
 static size_t moment(const struct plim_traced *events, size_t count)
 {
     size_t i = 1, inner = 0;
@@ -14,28 +14,29 @@ static size_t moment(const struct plim_traced *events, size_t count)
     return ends ? i + 1 : 0;
 }
 
-/* From the last allocation to the first: what is held within another moment is a pair before that is. */
+/* From the last allocation to the first, so that a block within another short-lived block is a pair before that is
+ * checked. */
 void plim_traced_pair(struct plim_traced *events, size_t count)
 {
     for (size_t i = count; i-- > 0;) {
         size_t at = i + 1, frees = 0;
-        int64_t own = 1; /* how far back this block's free looks */
+        int64_t own = 1; /* the value of this block's free */
         if (events[i].kind != PLIM_TRACED_ALLOCATION) continue;
         for (; moment(events + at, count - at) == 2; at += 2) own++;
         while (at + frees < count && events[at + frees].kind == PLIM_TRACED_FREE) frees++;
-        if (frees < 2 || events[at + frees - 1].value != own) continue; /* the youngest stands last */
+        if (frees < 2 || events[at + frees - 1].value != own) continue; /* the most recent allocation is last */
         const struct plim_traced last = events[at + frees - 1];
         memmove(&events[at + 1], &events[at], (frees - 1) * sizeof(*events));
         events[at] = last;
     }
 }
 
-/* One of two runs that are gone through side by side. */
+/* One of two runs that are compared side by side. */
 struct side {
     const struct plim_traced *events;
     size_t count, at;
     uint64_t allocated;
-    uint64_t *numbers; /* of its allocations: which they are in the run that is made */
+    uint64_t *numbers; /* of its allocations: their numbers in the resulting run */
 };
 
 static size_t moment_at_hand(const struct side *s)
@@ -43,7 +44,7 @@ static size_t moment_at_hand(const struct side *s)
     return moment(s->events + s->at, s->count - s->at);
 }
 
-/* What the free at hand gives back, as the run that is made counts. */
+/* Returns the number, in the resulting run, of the allocation that the current free refers to. */
 static uint64_t target(const struct side *s)
 {
     return s->numbers[s->allocated - (uint64_t)s->events[s->at].value];
@@ -59,11 +60,11 @@ static bool is_alike(const struct side *a, const struct side *b)
 struct completing {
     struct side mine, other;
     struct plim_traced_memory *out;
-    uint64_t allocated; /* in `out` */
+    uint64_t allocated; /* number of allocations in `out` */
     bool failed;
 };
 
-/* In front of the event of the run that is completed, which is at hand. */
+/* Appends an event to the resulting run, before the current event of the completed run. */
 static void push(struct completing *c, const struct plim_traced *like, int64_t value)
 {
     struct plim_traced event = *like;
@@ -77,7 +78,7 @@ static void note_allocation(struct side *s, uint64_t number)
     s->numbers[s->allocated++] = number;
 }
 
-/* The next event of the run that is completed. */
+/* Appends the current event of the completed run. */
 static void take_mine(struct completing *c)
 {
     struct side *s = &c->mine;
@@ -91,14 +92,14 @@ static void take_mine(struct completing *c)
     s->at++;
 }
 
-/* A moment of the other one that this one lacks. */
+/* Appends a short-lived block of the other run, which this one lacks. */
 static void take_other(struct completing *c, const struct plim_traced_memory *memory)
 {
     struct side *s = &c->other;
     size_t events = moment_at_hand(s);
     for (size_t i = 0; i < events; i++, s->at++) {
         struct plim_traced event = s->events[s->at];
-        event.scratch = PLIM_RECORDED_NO_SCRATCH; /* of a reduction that is the other trace's */
+        event.scratch = PLIM_RECORDED_NO_SCRATCH; /* the reduction is in the other trace */
         if (event.kind == PLIM_TRACED_FREE) {
             push(c, &event, (int64_t)(c->allocated - target(s) + 1));
         } else {
@@ -129,8 +130,8 @@ static void complete_events(struct completing *c, const struct plim_traced_memor
     }
 }
 
-/* Completes a run by the moments of another one. It stays as it is where they part for another reason before
- * the end of its first steady step. */
+/* Adds to a run the short-lived blocks of another one that it lacks. The run is not changed if they differ in something
+ * else before the end of its first steady step. */
 static enum plim_status complete(struct plim_traced_memory *memory,
                                  const struct plim_traced_memory *by)
 {

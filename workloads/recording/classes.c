@@ -4,27 +4,27 @@
 #include "workloads/engine/memory_class.h"
 #include <stdlib.h>
 
-enum pass { BEFORE, FIRST, SECOND, NEVER }; /* what comes before the step, the step, once more */
+enum pass { BEFORE, FIRST, SECOND, NEVER }; /* events before the step, the step, and the step once more */
 
-enum { MOST_STATES = 4 }; /* of a parameter, that are told from one another */
+enum { MOST_STATES = 4 }; /* maximum number of a parameter's states that is distinguished */
 
-/* Shares of the gradients: of the bytes that can be found; of their number or bytes. */
+/* Fractions of the gradients: of the bytes that can be matched; of their number or bytes. */
 static const double NEARLY_ALL = 0.99, MOST = 0.9;
 
-/* Of an allocation: when its block is freed. */
+/* When the block of an allocation is freed. */
 struct life {
-    uint32_t freed; /* by which event */
+    uint32_t freed; /* event that frees it */
     uint8_t freed_in;
 };
 
-/* Of a size: how many gradients have it, and of what is left at the end of a step the class. */
+/* Allocations of one size, counted by their role; kept_class is the class of those that remain at the end of a step. */
 struct of_size {
-    uint32_t allocations, gradients; /* of a step */
-    size_t end;                    /* in of_size: behind the last of its allocations in the step */
-    uint32_t past;                 /* those before the step that are gone, from the last one on */
-    uint32_t staying;              /* blocks from before that stay */
-    uint32_t unmatched;            /* gradients that are to find a parameter */
-    uint32_t later, states;        /* behind the parameters: that stay, that are states */
+    uint32_t allocations, gradients; /* in a step */
+    size_t end;                    /* in classifier.of_size: the end of its allocations in the step */
+    uint32_t past;                 /* those before the step that are freed and classified, from the last one */
+    uint32_t staying;              /* blocks from before the step that are never freed */
+    uint32_t unmatched;            /* gradients without a parameter so far */
+    uint32_t later, states;        /* after the parameters: never freed; those of them that are states */
     uint8_t kept_class;
 };
 
@@ -33,17 +33,17 @@ struct classifier {
     struct plim_recorded_walk walk;
     enum pass pass;
     struct life *lives;               /* by event */
-    bool *after_backward;             /* by event: did autograd launch what was launched last? */
-    bool *for_backward;               /* by event: does it launch what is launched next? */
-    size_t *backward_at;              /* by event: the next from here on, behind which it launches */
+    bool *after_backward;             /* by event: the last launch before it was autograd's */
+    bool *for_backward;               /* by event: the next launch is autograd's */
+    size_t *backward_at;              /* by event: the next event after which autograd launches */
     struct of_size *sizes;
-    size_t *of_size; /* events of the step that allocate: size by size, in their order */
+    size_t *of_size; /* events of the step that allocate, grouped by size, in order */
     int64_t *gradient_bytes;          /* ascending */
     size_t gradient_sizes;
     PLIM_ARRAY(uint32_t) event_of_slot;
 };
 
-/* --- lives ------------------------------------------------------------------------------------ */
+/* --- lifetimes -------------------------------------------------------------------------------- */
 
 static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
 {
@@ -56,7 +56,7 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
     return PLIM_OK;
 }
 
-/* In the second pass blocks of the first are freed, and some of its own, which the first told of. */
+/* The second pass frees blocks of the first, and some of its own, which are known from the first. */
 static enum plim_status note_give(void *user, uint32_t slot)
 {
     struct classifier *c = user;
@@ -80,7 +80,7 @@ static enum plim_status find_lives(struct classifier *c)
 
 /* --- phases ----------------------------------------------------------------------------------- */
 
-/* Does autograd launch the first or the last of it? */
+/* True if its first or last launch is autograd's. */
 static bool is_autograds(const struct plim_recorded_stream *stream, uint32_t work, bool last)
 {
     const struct plim_recorded_work *w = &stream->works.items[work - 1];
@@ -88,7 +88,7 @@ static bool is_autograds(const struct plim_recorded_stream *stream, uint32_t wor
     return w->count && stream->launches.items[stream->launched.items[at]].in_autograd;
 }
 
-/* False: autograd launches nothing. */
+/* Determines when autograd launches. Returns false if it launches nothing. */
 static bool find_phases(struct classifier *c)
 {
     const struct plim_recorded_stream *stream = c->stream;
@@ -111,9 +111,9 @@ static bool find_phases(struct classifier *c)
     return any;
 }
 
-/* --- a step's own ----------------------------------------------------------------------------- */
+/* --- blocks allocated by a step --------------------------------------------------------------- */
 
-/* Of a block that a step allocates. */
+/* Returns the class of a block that a step allocates. */
 static enum plim_memory_class class_of_step(const struct classifier *c, size_t event)
 {
     const struct life *life = &c->lives[event];
@@ -152,9 +152,9 @@ static void list_by_size(struct classifier *c)
         if (!stream->events.items[i].frees) c->of_size[c->sizes[stream->events.items[i].value].end++] = i;
 }
 
-/* --- what stays ------------------------------------------------------------------------------- */
+/* --- blocks allocated before the step --------------------------------------------------------- */
 
-/* Bytes of a size that depends on nothing; 0: it does. */
+/* Returns the bytes of a size that depends on neither batch nor length; 0 if it does. */
 static int64_t constant_bytes(const struct plim_recorded_size *size)
 {
     if (size->is_table || size->scratch) return 0;
@@ -183,8 +183,8 @@ static void list_gradients(struct classifier *c)
     qsort(c->gradient_bytes, c->gradient_sizes, sizeof(*c->gradient_bytes), plim_compare_int64);
 }
 
-/* Behind the last parameter; 0: they are not found. Small blocks find something of their size anywhere:
- * once nearly all bytes are found, parameters end with the first block that is none. */
+/* Returns the end of the parameters; 0 if they are not found. Some block has the size of any small one: once nearly all
+ * bytes are matched, the parameters end at the first block that does not match. */
 static size_t find_parameters(struct classifier *c)
 {
     const struct plim_recorded_stream *stream = c->stream;
@@ -210,7 +210,7 @@ static size_t find_parameters(struct classifier *c)
     return end;
 }
 
-/* How many states of its own size a parameter has: what holds for most bytes. */
+/* Returns the number of states of its own size that a parameter has: the number that holds for most bytes. */
 static uint32_t states_each(const struct classifier *c, size_t parameters)
 {
     double weight[MOST_STATES + 1] = {0};
@@ -229,13 +229,14 @@ static uint32_t states_each(const struct classifier *c, size_t parameters)
     return best;
 }
 
-/* The first of those that a size's parameters have; a bucket may be as large as one parameter. */
+/* True for as many blocks of a size as its parameters have states; a later one may be a bucket as large as a
+ * parameter. */
 static bool is_one_of(struct of_size *size, uint32_t each)
 {
     return !each || !size->gradients || size->states++ < each * size->gradients;
 }
 
-/* Of a gradient's elements, in its type or another one? */
+/* True if it has as many elements as a gradient, in its type or another one. */
 static bool is_state(const struct classifier *c, const struct plim_recorded_size *size)
 {
     int64_t bytes = constant_bytes(size);
@@ -248,8 +249,8 @@ static bool is_state(const struct classifier *c, const struct plim_recorded_size
     return false;
 }
 
-/* Of a block that is gone before the step, which comes after steps like it: what is as many allocations of its
- * size before the end of the step. Asked from the last one on. */
+/* Returns the class of a block that is freed before the step, after steps like it: that of the allocation as many
+ * allocations of its size before the end of the step. Call for the last block first. */
 static enum plim_memory_class class_of_past(struct classifier *c, struct of_size *size)
 {
     if (!size->allocations) return PLIM_MEMORY_TEMPORARIES;
@@ -285,7 +286,7 @@ static void classify_staying(struct classifier *c)
     }
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- the whole stream ------------------------------------------------------------------------- */
 
 static bool make_room(struct classifier *c)
 {

@@ -1,9 +1,9 @@
-/* What a program does on the host beside launching. */
+/* What a program does on the host other than launching. */
 #include "trace.h"
 #include <math.h>
 
-/* Of the step that has least: in some Python collects garbage, or the machine does something else. Negative: there is
- * none. */
+/* Returns the smallest work of a step: in some steps Python collects garbage, or the machine does something else.
+ * Negative: there is no step. */
 static double least_work(const struct plim_trace *trace)
 {
     double least = -1;
@@ -19,7 +19,7 @@ static int64_t nanoseconds(double seconds)
     return seconds > 0 ? (int64_t)llround(fmin(1e9 * seconds, (double)PLIM_MOST_BYTES)) : 0;
 }
 
-/* Points of work over size, and what lies between them. */
+/* Points of work over size, for linear regression. */
 struct line {
     double n, x, y, xx, xy, yy, least, most;
 };
@@ -32,8 +32,8 @@ static void add(struct line *line, double x, double y)
     line->xx += x * x, line->xy += x * y, line->yy += y * y;
 }
 
-/* 0 where what it makes of the sizes that there are does not stand out from how far points lie from it: sizes of
- * hundreds of times those are asked for. */
+/* Returns the slope; 0 if the growth over the recorded sizes is not significant compared to the points' scatter,
+ * because it is extrapolated to sizes hundreds of times as large. */
 static double slope_of(const struct line *line)
 {
     const double stands_out = 8, worth_seconds = 1e-3;

@@ -17,14 +17,14 @@ static enum plim_status take_memory(const struct plim_trace *trace, struct plim_
     if (st) return st;
     plim_trace_sort_frees(out->events.items, out->events.count);
     plim_traced_pair(out->events.items, out->events.count);
-    /* The step begins with an allocation: frees before it may have been sorted among earlier ones. */
+    /* The step starts with an allocation: frees before it may have been sorted among earlier ones. */
     while (out->period && out->start < out->events.count &&
            out->events.items[out->start].kind == PLIM_TRACED_FREE)
         out->start++;
     return PLIM_OK;
 }
 
-/* The same but for bytes, to the end of the first step that both repeat? */
+/* True if both are equal except for bytes, until the end of the first step that both repeat. */
 static bool agree(const struct plim_traced_memory *a, const struct plim_traced_memory *b)
 {
     size_t start = a->start > b->start ? a->start : b->start, end = start + a->period;
@@ -44,8 +44,8 @@ static bool is_within(const struct plim_traced_memory *m, struct plim_recorded_p
 
 enum { LEAST_LENGTHS = 3 }; /* functions of the length have degree 2 */
 
-/* Of how many lengths the runs from this point on have two batches or more: without them it is not seen how
- * a size grows with the product of both. */
+/* Returns for how many lengths the runs from this point on have at least two batches: without them it is unknown how a
+ * size grows with the product of both. */
 static size_t count_lengths(const struct plim_traced_memory *all, size_t count,
                             struct plim_recorded_point from)
 {
@@ -54,12 +54,12 @@ static size_t count_lengths(const struct plim_traced_memory *all, size_t count,
         size_t smaller = 0;
         for (size_t k = 0; k < i && is_within(&all[i], from); k++)
             smaller += is_within(&all[k], from) && all[k].trace->point.seq == all[i].trace->point.seq;
-        lengths += smaller == 1; /* its second batch */
+        lengths += smaller == 1; /* count it at its second batch */
     }
     return lengths;
 }
 
-/* What is recorded of lengths shows how sizes depend on them; of one length nothing has to be shown. */
+/* True if enough lengths are recorded to determine how sizes depend on them; a single length needs none. */
 static bool has_lengths(const struct plim_traced_memory *all, size_t count,
                         struct plim_recorded_point from)
 {
@@ -68,8 +68,8 @@ static bool has_lengths(const struct plim_traced_memory *all, size_t count,
            (recorded < LEAST_LENGTHS ? recorded : LEAST_LENGTHS);
 }
 
-/* Do all runs from this point on agree, and are there enough of them to fit and to check? Of one batch alone,
- * which no other is fitted by, all lengths have to agree. */
+/* True if all runs from this point on agree, and there are enough of them to fit and to check. If there is only one
+ * batch, which no other can confirm, all lengths have to agree. */
 static bool holds_from(const struct plim_traced_memory *all, size_t count, struct plim_recorded_point from)
 {
     size_t runs = 0;
@@ -86,9 +86,9 @@ static bool holds_from(const struct plim_traced_memory *all, size_t count, struc
     return runs >= 3 && most_batch > least_batch && has_lengths(all, count, from);
 }
 
-/* Is a step of the largest batch of more events than that of the next smaller one, and this again? Then they follow
- * the batch: samples, or chunks of them, are gone through one after the other. `three`: the smallest of them first, all
- * of the largest one's length. */
+/* True if a step of the largest batch has more events than that of the next smaller one, and so on once more: then the
+ * events follow the batch, because samples, or chunks of them, are processed one after another. `three`: these runs,
+ * the smallest first, all of the same length. */
 static bool follows_batch(const struct plim_traced_memory *all, size_t count,
                           const struct plim_traced_memory *three[3])
 {
@@ -126,7 +126,7 @@ static enum plim_status differ(const struct plim_traced_memory *all, size_t coun
                      batch + (batch + 1) / 2, 2 * batch);
 }
 
-/* The least recorded point from which on all agree. */
+/* Finds the smallest recorded point from which on all agree. */
 static enum plim_status find_from(const struct plim_traced_memory *all, size_t count,
                                   struct plim_recorded_point *from, struct plim_error *err)
 {
@@ -139,7 +139,7 @@ static enum plim_status find_from(const struct plim_traced_memory *all, size_t c
     return differ(all, count, err);
 }
 
-/* The event of the steady step at which the fewest blocks are held: there the step begins. */
+/* Returns the event of the steady step at which the fewest blocks are held, where the step is cut. */
 static size_t find_cut(const struct plim_traced_memory *m, size_t start)
 {
     size_t cut = start;
@@ -167,10 +167,10 @@ static enum plim_status check_balance(const struct plim_traced_memory *m, struct
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-/* An allocation that stands for all that have the same bytes in every run, for the same CUDA stream; a table of
- * hashes. */
+/* An allocation that represents all that have the same bytes in every run, for the same CUDA stream; an entry of a hash
+ * table. */
 struct key {
-    size_t event; /* its index and 1; 0: a free row */
+    size_t event; /* its index + 1; 0: a free entry */
     uint32_t size;
 };
 
@@ -179,7 +179,7 @@ struct joiner {
     const struct plim_traced_memory *runs[PLIM_RECORDED_POINTS];
     size_t count;
     struct key *keys;
-    size_t capacity; /* a power of two, more than twice as many as there are events */
+    size_t capacity; /* a power of two, more than twice the number of events */
     struct plim_recorded_stream *out;
 };
 
@@ -190,10 +190,10 @@ static int64_t bytes_of(const struct joiner *j, size_t run, size_t event)
 
 static int cuda_stream_of(const struct joiner *j, size_t event)
 {
-    return j->runs[0]->events.items[event].cuda_stream; /* the runs agree */
+    return j->runs[0]->events.items[event].cuda_stream; /* the same in all runs */
 }
 
-/* What scratch of a reduction it is in every run; else none. */
+/* Returns the kind of a reduction's scratch that it is in every run; otherwise none. */
 static enum plim_recorded_scratch scratch_of(const struct joiner *j, size_t event)
 {
     enum plim_recorded_scratch scratch = j->runs[0]->events.items[event].scratch;
@@ -223,7 +223,7 @@ static bool same_size(const struct joiner *j, size_t a, size_t b)
     return true;
 }
 
-/* The row of events like this one; a free one, if it is the first. */
+/* Returns the entry of events like this one, or a free entry if it is the first. */
 static struct key *find_key(struct joiner *j, size_t event)
 {
     uint64_t hash = 0;

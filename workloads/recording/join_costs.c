@@ -2,13 +2,13 @@
 #include "align.h"
 #include "autotune/base/hash.h"
 
-/* Rows that are told apart by a hash: which of equal things came first. */
+/* A hash table that finds the first of equal things. */
 struct index {
     struct {
         uint64_t hash;
-        uint32_t number; /* and 1; 0: a free row */
+        uint32_t number; /* index + 1; 0: a free entry */
     } *rows;
-    size_t capacity, count; /* a power of two */
+    size_t capacity, count; /* capacity: a power of two */
 };
 
 struct costs {
@@ -16,9 +16,9 @@ struct costs {
     size_t count;
     struct plim_recorded_stream *out;
     struct index sizes, launches, works;
-    PLIM_ARRAY(uint32_t) work; /* that is made */
-    /* Of each run's launches that are joined: where they begin, how many, and whether they come one for
-     * one as those of the last run. */
+    PLIM_ARRAY(uint32_t) work; /* that is being collected */
+    /* The launches of each run that are joined: the first, their number, and whether they correspond one to one to
+     * those of the last run. */
     size_t firsts[PLIM_RECORDED_POINTS], launched[PLIM_RECORDED_POINTS];
     bool in_order[PLIM_RECORDED_POINTS];
 };
@@ -46,7 +46,8 @@ static bool grow(struct index *index)
     return true;
 }
 
-/* The number of what `is_same` says is the same; else `next`, which is kept from now on. PLIM_NOMEM. */
+/* Returns in *number the number of the entry for which `is_same` is true; otherwise adds `next`. Fails only with
+ * PLIM_NOMEM. */
 static enum plim_status look_up(struct index *index, uint64_t hash,
                                 bool (*is_same)(const struct costs *, uint32_t, const void *),
                                 const struct costs *c, const void *thing, size_t next,
@@ -77,7 +78,7 @@ static bool same_size(const struct costs *c, uint32_t number, const void *thing)
     return !memcmp(a->entries, b->entries, a->count * sizeof(*a->entries));
 }
 
-/* Takes the size, whose entries are its own. */
+/* Takes the size, including its entries. */
 static enum plim_status add_size(struct costs *c, struct plim_recorded_size *size, uint32_t *number)
 {
     struct plim_recorded_stream *out = c->out;
@@ -93,7 +94,7 @@ static enum plim_status add_size(struct costs *c, struct plim_recorded_size *siz
     return st;
 }
 
-/* Those that the allocations have are the first. */
+/* Adds the sizes of allocations, which come first. */
 static enum plim_status index_sizes(struct costs *c)
 {
     enum plim_status st = PLIM_OK;
@@ -119,7 +120,7 @@ static enum plim_status make_table(const struct plim_recorded_point *points, con
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* What a run launches behind the allocation that is its event `at`. */
+/* Returns what a run launches after the allocation that is its event `at`. */
 static size_t launches_of(const struct plim_traced_memory *run, size_t at,
                           const struct plim_cost **first)
 {
@@ -143,7 +144,7 @@ static bool same_launch(const struct costs *c, uint32_t number, const void *thin
     return is_alike(a, b) && !memcmp(a->number, b->number, sizeof(a->number));
 }
 
-/* A launch of each of the runs; NULL: the run has none that is alike. */
+/* Adds a launch, given as one launch of each run; NULL: the run has no corresponding one. */
 static enum plim_status add_launch(struct costs *c, const struct plim_cost *const *each)
 {
     struct plim_recorded_point points[PLIM_RECORDED_POINTS];
@@ -188,7 +189,7 @@ static bool same_work(const struct costs *c, uint32_t number, const void *thing)
                    work->count * sizeof(*c->work.items));
 }
 
-/* The work that was made becomes that of an event, with the others that are the same. */
+/* Makes the collected work that of an event; equal works are shared. */
 static enum plim_status add_work(struct costs *c, struct plim_recorded_event *event)
 {
     struct plim_recorded_stream *out = c->out;
@@ -207,9 +208,9 @@ static enum plim_status add_work(struct costs *c, struct plim_recorded_event *ev
     return st;
 }
 
-/* A run that launches as much as the last one in all of the step, kind by kind, does so in the same
- * order, even where events between two launches differ: a convolution's workspace that is taken at some
- * sizes moves the launch behind another event. */
+/* True if a run's launches in the step correspond one to one to those of the last run: then they are in the same order,
+ * even if events between two launches differ, because a convolution's workspace that is allocated at some sizes moves
+ * the launch after another event. */
 static bool is_in_order(const struct costs *c, size_t i)
 {
     const struct plim_traced_memory *run = c->runs[i], *last = c->runs[c->count - 1];
@@ -222,7 +223,7 @@ static bool is_in_order(const struct costs *c, size_t i)
     return true;
 }
 
-/* Where the launches of the events [from, to) are. */
+/* Finds the launches of the events [from, to) in each run. */
 static void find_launches(struct costs *c, size_t from, size_t to)
 {
     for (size_t i = 0; i < c->count; i++) {

@@ -1,15 +1,15 @@
-/* Blocks that each step takes and never gives back: a loss that is kept for a log. */
+/* Blocks that each step allocates and never frees, such as a loss that is kept for a log. */
 #include "trace.h"
 #include <stdlib.h>
 
-enum { MOST_BYTES = 64 << 10 }; /* of a step; more of them is memory that goes on growing */
+enum { MOST_BYTES = 64 << 10 }; /* per step; more of them is memory that keeps growing */
 
 struct keeping {
     struct plim_trace *trace;
     size_t start, period;
     bool *is_freed;    /* of each allocation of the trace */
     bool *is_kept;     /* of each event of a step */
-    size_t *remaining; /* how many allocations of those before the N-th are not left out */
+    size_t *remaining; /* number of allocations before the N-th that are kept in the trace */
 };
 
 static void find_freed(struct keeping *k)
@@ -23,8 +23,8 @@ static void find_freed(struct keeping *k)
     }
 }
 
-/* What the first of the steps that repeat took is kept where none of those behind it gives it back; as many blocks as a
- * step takes more than it gives back. Returns their bytes of a step, or 0. */
+/* Marks what the first of the repeating steps allocates and no later one frees. Returns these bytes per step, or 0 if a
+ * step's balance of blocks differs or they are too many. */
 static int64_t find_kept(struct keeping *k)
 {
     int64_t bytes = 0, balance = 0, count = 0;

@@ -1,17 +1,17 @@
-/* Which events of a stream come again with each further micro-step. */
+/* Finds the events of a stream that are repeated for each additional micro-step. */
 #include "align.h"
 #include "join.h"
 #include "walk.h"
 
-/* Signs. NOTHING: the bytes of a reduction's scratch where none is needed, which every run has. */
+/* Special signs. NOTHING: a reduction's scratch of 0 bytes, which is an event of every run. */
 #define EMPTY_CACHE INT64_MIN
 #define NOTHING INT64_MAX
 
-/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed, EMPTY_CACHE. Any
- * other block of 0 bytes is none: it is there at other sizes only (align.h). */
+/* One number per event: the allocated bytes, minus the freed bytes, or EMPTY_CACHE. Other blocks of 0 bytes have none,
+ * because they exist only at other sizes (align.h). */
 struct signs {
     PLIM_ARRAY(int64_t) list, allocated;
-    PLIM_ARRAY(size_t) events; /* of a stream: which event each one is, and in the end how many there are */
+    PLIM_ARRAY(size_t) events; /* of a stream: the event of each sign, followed by the number of events */
     bool failed;
 };
 
@@ -71,10 +71,10 @@ static void read_trace(const struct plim_traced *events, size_t count, struct si
     }
 }
 
-/* --- finding ---------------------------------------------------------------------------------- */
+/* --- finding loops ---------------------------------------------------------------------------- */
 
-/* The events `at` of a run with one micro-step more, where it parts from the other's `mine`: how many
- * come there once more, behind which both go on alike; 0: that is not it. */
+/* Returns how many events are repeated at event `at` of a run with one additional micro-step, where it differs from
+ * event `mine` of the other run, so that both continue alike afterwards; 0: there is no such repetition. */
 static size_t repeat_at(const struct signs *base, size_t mine, const struct signs *longer, size_t at)
 {
     const int64_t *more = longer->list.items, *less = base->list.items;
@@ -90,9 +90,9 @@ static size_t repeat_at(const struct signs *base, size_t mine, const struct sign
     return 0;
 }
 
-/* The events of the signs [from, to), which come again behind themselves, with what is not there at this size:
- * behind them or in front of them, as more of it stands (in front of the first micro-step some may lack,
- * behind the last one too). */
+/* Returns the events of the signs [from, to), which are repeated, including adjacent events without a sign at this
+ * size: either those after them or those before them, whichever are more (some may be missing before the first
+ * micro-step, or after the last one). */
 static struct plim_recorded_loop loop_of(const struct signs *signs, size_t from, size_t to)
 {
     const size_t *events = signs->events.items;
@@ -102,8 +102,8 @@ static struct plim_recorded_loop loop_of(const struct signs *signs, size_t from,
     return (struct plim_recorded_loop){events[from], events[to] - events[from]};
 }
 
-/* The loop of `length` signs that ends before the sign `end`, moved ahead until it begins with an allocation,
- * behind all frees of the micro-step before, and lies on one side of the step's begin. */
+/* Finds the loop of `length` signs that ends before the sign `end`, moved to earlier events until it starts with an
+ * allocation, after all frees of the previous micro-step, and does not cross the start of the step. */
 static bool place_loop(const struct plim_recorded_stream *stream, const struct signs *signs,
                        size_t end, size_t length, struct plim_recorded_loop *out)
 {
@@ -146,15 +146,15 @@ static enum plim_status find(struct plim_recorded_stream *stream, const struct s
     return PLIM_OK;
 }
 
-/* --- checking --------------------------------------------------------------------------------- */
+/* --- checking loops --------------------------------------------------------------------------- */
 
-/* What a walk makes of the stream, as a trace. */
+/* The events of a walk through the stream, as a trace. */
 struct walked {
     const struct plim_recorded_stream *stream;
     struct plim_recorded_point point;
     const struct plim_device_info *gpu;
     PLIM_ARRAY(struct plim_traced) events;
-    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation; 0: it is none */
+    PLIM_ARRAY(uint64_t) numbers; /* by slot: number of its allocation; 0: none */
     uint64_t allocated;
 };
 
@@ -197,7 +197,7 @@ static bool same(const struct walked *walked, const struct plim_trace *memory)
     return true;
 }
 
-/* Is the walk with so many micro-steps what the program did? */
+/* Checks that a walk with this many micro-steps equals what the program did. */
 static enum plim_status check(const struct plim_recorded_stream *stream,
                               const struct plim_trace *memory, int64_t accumulation,
                               struct plim_error *err)
@@ -222,9 +222,9 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
                      (long long)accumulation);
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- a stream's loops ------------------------------------------------------------------------- */
 
-/* Allocations and frees alone. */
+/* Copies only the allocations and frees. */
 static enum plim_status memory_of(const struct plim_trace *trace, struct plim_trace *out)
 {
     *out = (struct plim_trace){.point = trace->point, .gpu = trace->gpu};

@@ -23,7 +23,7 @@ static bool same_axes(const struct plim_recording *a, const struct plim_recordin
     return true;
 }
 
-/* What keeps them apart; NULL: nothing. */
+/* Returns what prevents a merge; NULL: nothing. */
 static const char *difference(const struct plim_recording *a, const struct plim_recording *b)
 {
     return !same_texts(&a->command, &b->command)       ? "their commands"
@@ -42,7 +42,7 @@ static const char *difference(const struct plim_recording *a, const struct plim_
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* The number that a recording's combination has where the axes are those of `all`. */
+/* Returns the number that a recording's combination has with the axes of `all`. */
 static size_t number_in(const struct plim_recording *all, const struct plim_recording *r, size_t combination)
 {
     size_t values[PLIM_RECORDED_AXES];
@@ -58,7 +58,7 @@ static size_t combination_at(const struct plim_recording *r, size_t place)
     return r->combinations.count ? r->combinations.items[place] : place;
 }
 
-/* The axes of both, as a recording of nothing. */
+/* Stores the axes of both in `all`. */
 static enum plim_status unite_axes(struct plim_recording *all, const struct plim_recording *a,
                                    const struct plim_recording *b)
 {
@@ -78,7 +78,7 @@ static enum plim_status unite_axes(struct plim_recording *all, const struct plim
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* A combination of one of the two: its number, and where its streams are. */
+/* A combination of one of the two recordings: its number, and the index of its streams. */
 struct part {
     size_t number, place;
     struct plim_recording *of;
@@ -90,7 +90,7 @@ static int compare_parts(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* All parts, in their order. */
+/* Lists all parts in order. */
 static void list_parts(const struct plim_recording *all, struct plim_recording *a, struct plim_recording *b,
                        struct part *parts, size_t count)
 {
@@ -114,7 +114,7 @@ static enum plim_status take(struct plim_recording *all, const struct part *part
     return PLIM_OK;
 }
 
-/* Axes and streams of the two change places. */
+/* Exchanges axes and streams of the two. */
 static void exchange(struct plim_recording *a, struct plim_recording *b)
 {
     const struct plim_recording old = *a;
@@ -126,7 +126,7 @@ static void exchange(struct plim_recording *a, struct plim_recording *b)
     b->combinations = old.combinations;
 }
 
-/* The doubts of both, as far as there is room. */
+/* Adds the doubts of `from`, as far as there is room. */
 static enum plim_status unite_doubts(struct plim_recording *into, const struct plim_recording *from)
 {
     enum plim_status st = PLIM_OK;
@@ -157,7 +157,7 @@ enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_r
     for (size_t i = 0; i < count && !st; i++) st = take(&all, &parts[i], each);
     if (!st) st = unite_doubts(into, from);
     if (!st) exchange(into, &all);
-    if (!st && count == plim_recording_combinations(into)) into->combinations.count = 0; /* all are there */
+    if (!st && count == plim_recording_combinations(into)) into->combinations.count = 0; /* all are recorded */
     if (st == PLIM_NOMEM) st = plim_no_memory(err);
     free(parts);
     plim_recording_finish(&all);

@@ -8,28 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* cudaMalloc gives pages of 2 MiB; smaller requests share them. */
+/* cudaMalloc allocates pages of 2 MiB; smaller requests share them. */
 enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
 
-/* A block that the program holds. */
+/* A block held by the program. */
 struct held {
     struct plim_block *block; /* of PyTorch's allocator */
-    int64_t bytes;            /* that it counts as allocated */
-    uint64_t address;         /* of a direct one */
+    int64_t bytes;            /* bytes counted as allocated */
+    uint64_t address;         /* of a direct allocation */
     uint8_t memory_class;
 };
 
 struct player_run {
     const struct plim_recorded_stream *stream;
     bool is_direct;
-    size_t loop; /* whose micro-steps have the `micro_states` */
-    bool restless; /* micro-steps need cached memory back and never repeat */
+    size_t loop; /* the loop to whose micro-steps `micro_states` belong */
+    bool restless; /* micro-steps need cached memory to be freed, and never repeat */
     int64_t asked_bytes, guessed_bytes;
     int64_t live_bytes, live_peak_bytes; /* of direct allocations */
     int64_t small_bytes;
     bool in_step;
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
-    /* The same at the peak: of a step's, where that is as high as the one before the steps. */
+    /* The same at the peak: that of a step, if it is as high as the peak before the steps. */
     int64_t class_bytes_at_peak[PLIM_MEMORY_CLASS_COUNT], peak_bytes;
     bool peak_is_of_step;
 };
@@ -40,14 +40,14 @@ struct plim_player {
     plim_replay_stop *stop;
     const void *stop_user;
     int least_steps;
-    int64_t only_steps; /* 0: until they repeat */
+    int64_t only_steps; /* 0: as many as needed until they repeat */
     struct player_run run;
-    PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
+    PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes at the point */
     PLIM_ARRAY(int64_t) guessed;   /* of each size: plim_recorded_size_guessed() */
     struct plim_recorded_walk walk;
     PLIM_ARRAY(struct held) held;  /* by the walk's slots */
-    PLIM_ARRAY(uint64_t) pages;    /* that small direct allocations share */
-    PLIM_ARRAY(uint32_t) carried;  /* which blocks a step's frees find at its beginning: the N-th last */
+    PLIM_ARRAY(uint64_t) pages;    /* shared by small direct allocations */
+    PLIM_ARRAY(uint32_t) carried;  /* blocks from before a step that its frees refer to: the N-th last */
     PLIM_ARRAY(uint64_t) states;   /* at the ends of steps */
     PLIM_ARRAY(uint64_t) micro_states; /* at the ends of a loop's micro-steps */
 };
@@ -105,7 +105,7 @@ void plim_player_observe(struct plim_player *player, plim_allocator_observer obs
 
 /* --- direct allocations ----------------------------------------------------------------------- */
 
-/* Brings the shared pages to what small allocations of so many bytes more need. */
+/* Allocates or frees shared pages as needed for `bytes` more (or fewer) bytes of small allocations. */
 static enum plim_status change_small(struct plim_player *p, int64_t bytes)
 {
     int64_t wanted = plim_round_up(p->run.small_bytes + bytes, PLIM_PAGE_BYTES) / PLIM_PAGE_BYTES;
@@ -204,7 +204,8 @@ static enum plim_status empty_cache(void *user)
 
 /* --- states ----------------------------------------------------------------------------------- */
 
-/* Adds where a block of the walk lies among all of the fingerprint; one that is free, or none, lies at 0. */
+/* Adds to a state the place of a block of the walk in the allocator's fingerprint; 0 if it is free, or not a block of
+ * the allocator. */
 static uint64_t add_place(const struct plim_player *p, uint64_t state, uint32_t back, bool in_loop)
 {
     int64_t slot = plim_recorded_walk_slot(&p->walk, back, in_loop);
@@ -213,7 +214,7 @@ static uint64_t add_place(const struct plim_player *p, uint64_t state, uint32_t 
     return state ^ state >> 32;
 }
 
-/* One number for all that decides what later steps do; 0: no host memory. */
+/* Returns a hash of everything that determines later steps; 0: no host memory. */
 static uint64_t state_of(struct plim_player *p)
 {
     uint64_t state = plim_allocator_fingerprint(p->allocator);
@@ -223,7 +224,7 @@ static uint64_t state_of(struct plim_player *p)
     return state ? state : 1;
 }
 
-/* The same of later micro-steps: what they free was allocated by the last ones. */
+/* The same for later micro-steps: what they free was allocated by the last ones. */
 static uint64_t micro_state_of(struct plim_player *p, const struct plim_recorded_loop *loop)
 {
     const struct plim_recorded_event *events = p->run.stream->events.items + loop->first;
@@ -236,8 +237,8 @@ static uint64_t micro_state_of(struct plim_player *p, const struct plim_recorded
     return state ? state : 1;
 }
 
-/* Behind a micro-step: what is left may be none but a part of the period that is known by now. The
- * same rules as of the engine's micro-steps (replay.h). */
+/* Called after a micro-step: skips whole periods of the remaining ones if the period is known by now. The rules are
+ * those of the engine's micro-steps (replay.h). */
 static enum plim_status repeated(void *user, size_t loop, int64_t *left)
 {
     struct plim_player *p = user;
@@ -254,7 +255,7 @@ static enum plim_status repeated(void *user, size_t loop, int64_t *left)
         is_known = true;
     }
     if (is_known) *left %= (int64_t)back;
-    if (!*left) p->micro_states.count = 0; /* the loop is walked anew in the next step */
+    if (!*left) p->micro_states.count = 0; /* the loop starts again in the next step */
     else return PLIM_ARRAY_PUSH(&p->micro_states, state);
     return PLIM_OK;
 }
@@ -287,7 +288,7 @@ static enum plim_status prepare_sizes(struct plim_player *p, struct plim_recorde
     return PLIM_OK;
 }
 
-/* What a step's frees find that was allocated before it began. */
+/* Lists the blocks allocated before a step that its frees refer to. */
 static enum plim_status prepare_carried(struct plim_player *p)
 {
     const struct plim_recorded_stream *stream = p->run.stream;
@@ -303,7 +304,7 @@ static enum plim_status prepare_carried(struct plim_player *p)
     return PLIM_OK;
 }
 
-/* Of what a run before left: the allocator gives its segments back to the device that they are of. */
+/* Frees what a previous run has left, first in the allocator, whose segments are the device's. */
 static enum plim_status empty(struct plim_player *p)
 {
     plim_allocator_reset(p->allocator);
@@ -349,7 +350,7 @@ static void note_peaks(const struct plim_player *p, struct plim_replay_step *ste
     step->end_reserved_bytes = p->device->segment_bytes;
 }
 
-/* Plays events, and adds their peaks to those of the whole. */
+/* Plays events, and adds their peaks to those of the whole run. */
 static enum plim_status play_part(struct plim_player *p, size_t from, size_t to,
                                   struct plim_replay_step *step, struct plim_replay *out)
 {
@@ -385,7 +386,7 @@ static enum plim_status play_steps(struct plim_player *p, struct plim_replay *ou
     return st;
 }
 
-/* The steps after one that repeats are as it. */
+/* The steps after one that repeats are equal to it. */
 static void fill_steps(const struct plim_player *p, struct plim_replay *out)
 {
     while (!p->only_steps && out->repeats_after && out->steps_done < PLIM_REPLAY_STEPS) {
@@ -394,7 +395,7 @@ static void fill_steps(const struct plim_player *p, struct plim_replay *out)
     }
 }
 
-/* Each step launches the same. */
+/* Every step has the same launches, and so the same seconds. */
 static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded_point point,
                                      int64_t accumulation, struct plim_replay *out,
                                      struct plim_error *err)

@@ -1,4 +1,4 @@
-/* A recording from its file, which may be anything: the head, and all streams. */
+/* Reads a recording from its file, which is untrusted: the header, and all streams. */
 #include "autotune/base/xz.h"
 #include "autotune/base/sha256.h"
 #include "autotune/base/textfile.h"
@@ -20,7 +20,7 @@ static enum plim_status get_text(const struct plim_reader *r, const struct plim_
     return PLIM_OK;
 }
 
-/* --- the head --------------------------------------------------------------------------------- */
+/* --- the header ------------------------------------------------------------------------------- */
 
 static enum plim_status read_texts(const struct plim_reader *r, const struct plim_yaml_node *list,
                                    size_t most, struct plim_recorded_texts *out)
@@ -95,7 +95,7 @@ static enum plim_status read_points(const struct plim_reader *r, const struct pl
     return st;
 }
 
-/* What need not be there: up to version 5 there was no made_with. */
+/* Reads an optional list: up to version 5 there was no made_with. */
 static enum plim_status read_list(const struct plim_reader *r, const struct plim_yaml_node *root,
                                   const char *key, struct plim_recorded_texts *out)
 {
@@ -105,7 +105,7 @@ static enum plim_status read_list(const struct plim_reader *r, const struct plim
     return st ? st : read_texts(r, list, PLIM_RECORDED_PARTS, out);
 }
 
-/* Version 1 had none: as it was recorded. */
+/* Version 1 had no micro_steps: as recorded. */
 static enum plim_status read_micro_steps(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     const struct plim_yaml_node *node = plim_yaml_get(root, "micro_steps");
@@ -116,7 +116,7 @@ static enum plim_status read_micro_steps(const struct plim_reader *r, const stru
                : plim_yaml_fail(&r->yaml, node, r->err, "micro_steps: expected any or one");
 }
 
-/* Up to version 4 there were none: together. */
+/* Up to version 4 there was no batches: together. */
 static enum plim_status read_batches(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     const struct plim_yaml_node *node = plim_yaml_get(root, "batches");
@@ -127,7 +127,7 @@ static enum plim_status read_batches(const struct plim_reader *r, const struct p
                : plim_yaml_fail(&r->yaml, node, r->err, "batches: expected each or together");
 }
 
-/* Up to version 13 it was not said. */
+/* Up to version 13 there was no compiled. */
 static enum plim_status read_compiled(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     const struct plim_yaml_node *node = plim_yaml_get(root, "compiled");
@@ -135,7 +135,7 @@ static enum plim_status read_compiled(const struct plim_reader *r, const struct 
     return !node || r->out->is_compiled ? PLIM_OK : plim_yaml_fail(&r->yaml, node, r->err, "compiled: expected yes");
 }
 
-/* Up to version 7 there were none: all are recorded. */
+/* Up to version 7 there was no combinations: all are recorded. */
 static enum plim_status read_combinations(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     const struct plim_yaml_node *list;
@@ -271,7 +271,7 @@ static enum plim_status check_sum(const char *path, const char *text, size_t len
     return PLIM_OK;
 }
 
-/* The text of a file that is one, or xz of one. */
+/* Reads the text of a file, which may be compressed by xz. */
 static enum plim_status read_file(const char *path, char **text, size_t *length,
                                   struct plim_error *err)
 {

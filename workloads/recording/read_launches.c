@@ -1,4 +1,4 @@
-/* What a stream of a recording launches, which may be anything. */
+/* Reads the launches of a stream, which are untrusted. */
 #include "reader.h"
 
 static bool takes(const char **at, const char *text)
@@ -9,7 +9,7 @@ static bool takes(const char **at, const char *text)
     return true;
 }
 
-/* The name that ends where a "." or ":" begins, as an index of `count`; -1: it is none of them. */
+/* Reads a name that ends before a "." or ":". Returns its index, or -1 if it is none of the `count` names. */
 static int read_name(const char **at, const char *const *names, int count)
 {
     size_t length = strcspn(*at, ".:");
@@ -82,7 +82,7 @@ static enum plim_status read_work(const struct plim_reader *r, const struct plim
     return PLIM_ARRAY_PUSH(&stream->works, work) == PLIM_OK ? PLIM_OK : plim_reader_no_memory(r);
 }
 
-/* Versions before 3 had neither. */
+/* Versions before 3 had neither launches nor work. */
 enum plim_status plim_reader_launches(const struct plim_reader *r,
                                       const struct plim_yaml_node *mapping,
                                       struct plim_recorded_stream *stream)

@@ -1,4 +1,4 @@
-/* A stream of a recording, which may be anything. */
+/* Reads a stream of a recording, which is untrusted. */
 #include "classes.h"
 #include "reader.h"
 #include "walk.h"
@@ -70,7 +70,7 @@ static enum plim_status read_table(const struct plim_reader *r, const char *at,
     return PLIM_OK;
 }
 
-/* "4,2 768 of 1*b*s" or "4,1 row 768 of 1*b*s". */
+/* Reads "4,2 768 of 1*b*s" or "4,1 row 768 of 1*b*s". */
 static bool read_rule(const char *at, struct plim_recorded_size *out)
 {
     int64_t bytes, vector;
@@ -85,7 +85,7 @@ static bool read_rule(const char *at, struct plim_recorded_size *out)
            !*at;
 }
 
-/* Which rule's name stands there, with the blank behind it, or none. */
+/* Skips the name of a rule and the blank after it, and returns the rule, or none. */
 static enum plim_recorded_scratch skip_rule(const char **at)
 {
     enum plim_recorded_scratch rule = PLIM_RECORDED_PARTIALS;
@@ -93,7 +93,7 @@ static enum plim_recorded_scratch skip_rule(const char **at)
     return rule < PLIM_RECORDED_SCRATCHES && skip(at, " ") ? rule : PLIM_RECORDED_NO_SCRATCH;
 }
 
-/* "stream N: ", which may be left out, in front of a size. */
+/* Reads an optional "stream N: " before a size. */
 static bool read_cuda_stream(const char **at, struct plim_recorded_size *out)
 {
     int64_t number;
@@ -127,7 +127,7 @@ static enum plim_status read_size(const struct plim_reader *r, const struct plim
     return st;
 }
 
-/* At every recorded point that the stream holds for. */
+/* Checks the last size at every recorded point for which the stream holds. */
 static enum plim_status check_size(const struct plim_reader *r, const struct plim_yaml_node *node,
                                    const struct plim_recorded_stream *stream)
 {
@@ -194,7 +194,7 @@ static enum plim_status repeat(const struct plim_reader *r, const struct plim_ya
     return PLIM_OK;
 }
 
-/* One line: events, or a group of them that is repeated. */
+/* Reads a line: events, or a repeated group of them. */
 static enum plim_status read_line(const struct plim_reader *r, const struct plim_yaml_node *node,
                                   struct plim_recorded_stream *stream)
 {
@@ -216,7 +216,7 @@ static enum plim_status read_line(const struct plim_reader *r, const struct plim
     return repeat(r, node, stream, from, times);
 }
 
-/* From "micro(" on, which stands at `*at`, to ")". Only the streams of several micro-steps have it. */
+/* Reads from "micro(" at `*at` to ")". Only the streams of several micro-steps have it. */
 static enum plim_status read_loop(const struct plim_reader *r, const struct plim_yaml_node *lines,
                                   size_t *at, struct plim_recorded_stream *stream)
 {
@@ -262,8 +262,8 @@ static enum plim_status count_give(void *user, uint32_t slot)
     return PLIM_OK;
 }
 
-/* Walks two steps. What is freed is there, and a step gives back as many blocks as it takes; then
- * every further step does as the second. */
+/* Walks two steps: checks that freed blocks exist, and that a step frees as many blocks as it allocates; then every
+ * further step behaves like the second. */
 static enum plim_status try_walk(const struct plim_recorded_stream *stream, int64_t accumulation,
                                  const char **wrong)
 {
@@ -303,7 +303,7 @@ static void measure(struct plim_recorded_stream *stream, const char **wrong)
     }
 }
 
-/* With no micro-step in the loops, with one, and with more: further ones do as the last. */
+/* Walks with no micro-step in the loops, with one, and with more; further ones behave like the last. */
 static enum plim_status check_events(const struct plim_reader *r, const struct plim_yaml_node *node,
                                      struct plim_recorded_stream *stream)
 {
@@ -317,7 +317,7 @@ static enum plim_status check_events(const struct plim_reader *r, const struct p
     return wrong ? plim_yaml_fail(&r->yaml, node, r->err, "%s", wrong) : PLIM_OK;
 }
 
-/* Of which batch this stream is, where each has its own. */
+/* Returns the batch of this stream, if each batch has streams of its own. */
 static int64_t batch_at(const struct plim_recording *recording, size_t stream)
 {
     size_t place = stream % plim_recording_streams_each(recording);

@@ -66,7 +66,7 @@ void plim_recording_finish(struct plim_recording *recording)
     PLIM_ARRAY_FINISH(&recording->combinations);
 }
 
-/* A combination's place among those that are recorded, or how many these are. */
+/* Returns the index of a combination among those that are recorded, or their number if it is not. */
 static size_t place_of_combination(const struct plim_recording *recording, size_t combination)
 {
     size_t i = 0, count = plim_recording_recorded(recording);
@@ -86,7 +86,7 @@ bool plim_recording_has(const struct plim_recording *recording, size_t combinati
     return place_of_combination(recording, combination) < plim_recording_recorded(recording);
 }
 
-/* Among those that have streams of their own: its place, or how many there are. */
+/* Returns the index of a batch among those that have streams of their own, or their number. */
 static size_t place_of(const struct plim_recording *recording, int64_t batch)
 {
     size_t i = 0;

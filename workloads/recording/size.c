@@ -1,9 +1,9 @@
 /* Bytes as a function of batch and sequence length. */
 #include "recording.h"
 
-typedef __int128 wide; /* products of sizes up to 2^60 with coefficients: checked by hand */
+typedef __int128 wide; /* for products of sizes up to 2^60 and coefficients, whose ranges are checked explicitly */
 
-/* 2^100: a term beyond it is out of range whatever the others are, and sums of six do not overflow. */
+/* A term above 2^100 is out of range whatever the others are; sums of eight do not overflow. */
 static const wide WIDEST = (wide)1 << 100;
 
 static const struct { int b, s; } powers[PLIM_RECORDED_TERMS] = {{0, 0}, {1, 0}, {0, 1}, {1, 1},
@@ -20,7 +20,7 @@ static bool multiply(wide *value, int64_t factor)
     return true;
 }
 
-/* False: it is beyond any memory. The point is positive. */
+/* Returns false if the value is out of range. The point is positive. */
 static bool polynomial_at(const int64_t *terms, struct plim_recorded_point p, int64_t *out)
 {
     wide sum = 0;
@@ -39,7 +39,7 @@ static bool polynomial_at(const int64_t *terms, struct plim_recorded_point p, in
     return true;
 }
 
-/* Does a block that is there at every batch never shrink with it, and grow? */
+/* True if a block exists at every batch, never shrinks with it, and grows. */
 static bool grows(const struct plim_recorded_size *size)
 {
     const struct plim_recorded_entry *e = size->entries;
@@ -49,7 +49,7 @@ static bool grows(const struct plim_recorded_size *size)
     return never_shrinks && e[size->count - 1].bytes > e[0].bytes;
 }
 
-/* Behind the last entry. */
+/* Returns the bytes beyond the last entry. */
 static int64_t beyond_table(const struct plim_recorded_size *size, struct plim_recorded_point p)
 {
     const struct plim_recorded_entry *last = &size->entries[size->count - 1];
@@ -58,7 +58,7 @@ static int64_t beyond_table(const struct plim_recorded_size *size, struct plim_r
     return bytes > PLIM_MOST_BYTES ? -1 : (int64_t)bytes;
 }
 
-/* The entry of the least point that is as large both ways. */
+/* Returns the bytes of the smallest entry that is at least as large in both dimensions. */
 static int64_t table_at(const struct plim_recorded_size *size, struct plim_recorded_point p)
 {
     const struct plim_recorded_entry *best = NULL;
@@ -72,15 +72,15 @@ static int64_t table_at(const struct plim_recorded_size *size, struct plim_recor
     return best ? best->bytes : beyond_table(size, p);
 }
 
-/* The length in chunks. */
+/* Returns the point with its length in chunks. */
 static struct plim_recorded_point in_chunks(struct plim_recorded_point p, int64_t chunk)
 {
     if (chunk > 1) p.seq = (p.seq - 1) / chunk + 1;
     return p;
 }
 
-/* PyTorch halves what it cannot count in 32 bits along the longest dimension, and does it in several launches, the
- * largest of which this is. */
+/* If elements cannot be counted in 32 bits, PyTorch halves the longest dimension, and uses several launches; computes
+ * the largest of them. */
 static void halve(struct plim_reduce_launch *launch)
 {
     while ((wide)launch->outputs * launch->inputs > INT32_MAX) {
@@ -127,16 +127,16 @@ int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
 
 /* --- fitting ---------------------------------------------------------------------------------- */
 
-/* Values at one sequence length each: of the slope over b, or of what is left at b = 0. */
+/* Values at one sequence length each: the slopes over b, or the values at b = 0. */
 struct samples {
     size_t count;
     int64_t at[PLIM_RECORDED_POINTS], value[PLIM_RECORDED_POINTS];
 };
 
-/* Integer coefficients of this degree or less (DEGREES - 1 at most) through all samples, of which at least one is not
- * needed for them: fewer than samples are other than 0 (a constant of one sample alone is taken as it is). So three
- * lengths show c*s*s, and four a*s*s+b*s+c. Newton's divided differences at integers are integers if the
- * coefficients are. */
+/* Finds integer coefficients up to this degree (at most DEGREES - 1) through all samples. At least one sample must
+ * confirm them: fewer of them than samples are nonzero (except for a constant of a single sample). So three lengths are
+ * enough for c*s*s, and four for a*s*s+b*s+c. Newton's divided differences at integers are integers if the coefficients
+ * are. */
 static bool fit_line(const struct samples *s, size_t degree, int64_t out[DEGREES])
 {
     size_t most = s->count > degree ? degree + 1 : 1, used = 0;
@@ -166,8 +166,8 @@ static bool fit_line(const struct samples *s, size_t degree, int64_t out[DEGREES
     return true;
 }
 
-/* The line over b of the points with one sequence length: by the two of smallest and largest batch.
- * `has_slope`: there were two. */
+/* Computes the line over b of the points with one sequence length, from those with the smallest and the largest batch.
+ * `has_slope`: they are two. */
 static bool line_over_batch(const struct plim_recorded_point *points, const int64_t *bytes,
                             size_t count, int64_t seq, int64_t *slope, int64_t *rest,
                             bool *has_slope)
@@ -200,11 +200,11 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
         if (!is_new) continue;
         if (!line_over_batch(points, bytes, count, points[i].seq, &slope, &rest, &has_slope))
             return false;
-        if (!has_slope && !is_of_one_batch) continue; /* it checks */
+        if (!has_slope && !is_of_one_batch) continue; /* such a length only confirms */
         size_t n = slopes.count++;
         rests.count = slopes.count;
         slopes.at[n] = rests.at[n] = points[i].seq;
-        slopes.value[n] = slope; /* 0 of one batch alone */
+        slopes.value[n] = slope; /* 0 if there is only one batch */
         rests.value[n] = rest;
     }
     if (!slopes.count || !fit_line(&slopes, 2, slope_terms) || !fit_line(&rests, 2, rest_terms))
@@ -221,8 +221,9 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
     return true;
 }
 
-/* By the batch alone, where all points are of one length: what is made of all pairs of samples, of all triplets. Of
- * different ones, which are binomials of the batch, coefficients are wholes over 2 and 6. */
+/* Fits a polynomial of the batch alone, if all points have one length: for sizes of all pairs of samples, or all
+ * triplets. Those of different samples are binomials of the batch, whose coefficients are integers divided by 2 or
+ * 6. */
 static bool fit_batch(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
                       int64_t terms[PLIM_RECORDED_NUMBERS])
 {
@@ -248,7 +249,7 @@ static bool fit_batch(const struct plim_recorded_point *points, const int64_t *b
     return true;
 }
 
-/* The same with lengths in the largest chunks that it takes: what is made of each 256 tokens. */
+/* The same with lengths in chunks, as large as possible: for what is allocated per 256 tokens. */
 static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
                        struct plim_recorded_size *out)
 {
@@ -262,7 +263,7 @@ static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *
     return false;
 }
 
-/* False: no polynomial goes through the values. */
+/* Returns false if no polynomial goes through the values. */
 static bool fit_number(const struct plim_recorded_point *points, const int64_t *values,
                        size_t count, int64_t terms[PLIM_RECORDED_NUMBERS])
 {
@@ -302,7 +303,7 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
                                         struct plim_recorded_size *out)
 {
     *out = (struct plim_recorded_size){0};
-    bool is_always = true; /* a block is allocated at every point */
+    bool is_always = true; /* the block is allocated at every point */
     for (size_t i = 0; i < count; i++) is_always &= bytes[i] > 0;
     if (is_always && fit_number(points, bytes, count, out->terms)) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));

@@ -1,4 +1,4 @@
-/* Where the end of a trace begins to repeat. */
+/* Finds where a trace starts to repeat. */
 #include "trace.h"
 #include <stdlib.h>
 
@@ -32,8 +32,8 @@ static bool same(const struct plim_traced *a, const struct plim_traced *b)
     return a->kind == b->kind && a->value == b->value && a->cuda_stream == b->cuda_stream;
 }
 
-/* The Z-function of the trace read backwards: reach[p] events before the end are equal to those p
- * later, so that the last reach[p] + p events have the period p. Linear. */
+/* The Z-function of the reversed trace: reach[p] events before the end are equal to those p later, so that the last
+ * reach[p] + p events have the period p. Linear time. */
 static void find_reach(const struct plim_traced *events, size_t count, size_t *reach)
 {
     const struct plim_traced *last = events + count - 1;
@@ -50,7 +50,8 @@ static void find_reach(const struct plim_traced *events, size_t count, size_t *r
     }
 }
 
-/* The period whose repeats go back furthest; of equal ones the shortest; 0: the first `count` events do not end so. */
+/* Finds the period whose repetitions go back furthest; of equal ones the shortest; 0: the first `count` events do not
+ * end with a repetition. */
 static enum plim_status find_period(const struct plim_trace *trace, size_t count, size_t *start, size_t *period,
                                     struct plim_error *err)
 {
@@ -94,7 +95,7 @@ size_t plim_trace_cut(const struct plim_trace *trace, size_t count)
     return count;
 }
 
-/* Do events from `count` on hold more bytes than those from `start` to there? */
+/* Stores in *more whether events from `count` on hold more bytes than those from `start` to `count`. */
 static enum plim_status needs_more(const struct plim_trace *trace, size_t start, size_t count, bool *more,
                                    struct plim_error *err)
 {

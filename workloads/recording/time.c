@@ -1,15 +1,15 @@
 #include "time.h"
 #include <string.h>
 
-enum { SETTLING_STEPS = 3 }; /* as many as the engine's replays run before the one that counts */
+enum { SETTLING_STEPS = 3 }; /* as many as the engine's replays run before the step that is reported */
 
 struct timing {
     struct plim_device *device;
     const struct plim_recorded_stream *stream;
     const int64_t *numbers;
     int64_t accumulation;
-    double host_work; /* seconds of a micro-step */
-    PLIM_ARRAY(struct plim_device_round) works; /* what each work of the stream does to the clock */
+    double host_work; /* seconds per micro-step */
+    PLIM_ARRAY(struct plim_device_round) works; /* the effect of each work of the stream on the clock */
 };
 
 static enum plim_status launch_work(const struct timing *t, const struct plim_recorded_work *work)
@@ -28,7 +28,7 @@ static enum plim_status launch_work(const struct timing *t, const struct plim_re
     return st;
 }
 
-/* A step has a few hundred works, and comes back to each many times. */
+/* Launches each work once: a step has a few hundred, and repeats each of them many times. */
 static enum plim_status launch_works(struct timing *t)
 {
     const struct plim_recorded_stream *stream = t->stream;
@@ -48,7 +48,7 @@ static void launch_events(const struct timing *t, size_t from, size_t to)
         if (events[i].work) plim_device_repeat(t->device, &t->works.items[events[i].work - 1], 1);
 }
 
-/* The micro-steps between the first and the last. */
+/* Adds the time of the micro-steps between the first and the last. */
 static void launch_loop(const struct timing *t, const struct plim_recorded_loop *loop)
 {
     struct plim_device_round round;

@@ -1,4 +1,4 @@
-/* A recording as the text of its file. */
+/* Writes a recording as the text of its file. */
 #include "autotune/base/xz.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/sha256.h"
@@ -8,7 +8,7 @@
 
 enum { LINE_EVENTS = 24, PERIODS = 1024 };
 
-/* Double-quoted: as JSON has it. */
+/* Writes a double-quoted text, as in JSON. */
 static void write_text(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -55,7 +55,7 @@ static void write_polynomial(FILE *file, const int64_t *terms)
     if (terms[PLIM_RECORDED_TERMS]) fprintf(file, " over %" PRId64, terms[PLIM_RECORDED_TERMS]);
 }
 
-/* In front of the inputs. */
+/* Writes a rule up to its inputs. */
 static void write_rule(FILE *file, const struct plim_recorded_size *size)
 {
     fprintf(file, "%s %d,%d %s", plim_recorded_scratch_names[size->scratch],
@@ -87,11 +87,11 @@ static bool same(const struct plim_recorded_event *a, const struct plim_recorded
     return a->frees == b->frees && a->value == b->value && a->work == b->work;
 }
 
-/* Of what begins here: how many events come again at once, and how often; the period that leaves out
- * most. */
+/* Finds the group of events repeated here that saves most: returns its number of events, and stores how often it occurs
+ * in *times. */
 static size_t repeats_here(const struct plim_recorded_event *events, size_t count, size_t *times)
 {
-    size_t best = 0, saved = 4; /* what writing a group costs */
+    size_t best = 0, saved = 4; /* the cost of a group, in events */
     for (size_t period = 1; period <= PERIODS && 2 * period <= count; period++) {
         size_t same_events = 0;
         while (same_events + period < count &&
@@ -181,7 +181,7 @@ static void write_works(FILE *file, const struct plim_recorded_stream *stream)
     }
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the whole file --------------------------------------------------------------------------- */
 
 static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
 {
