@@ -3,8 +3,8 @@
 
 #define NO_BIN PLIM_BIN_COUNT
 
-/* Sizes are multiples of 512. The first bins hold one size each; above them a bin is told by the
- * highest bit of the size and the three bits below it. */
+/* Sizes are multiples of 512. The first bins hold one size each; above them a bin is determined by the highest bit of
+ * the size and the three bits below it. */
 static size_t bin_of(int64_t size)
 {
     uint64_t units = (uint64_t)size / 512;
@@ -13,7 +13,7 @@ static size_t bin_of(int64_t size)
     return shift * PLIM_BIN_STEPS + (units >> shift);
 }
 
-/* The first bin in use from `bin` on. */
+/* Returns the first bin in use at or after `bin`. */
 static size_t bin_from(const struct plim_block_index *index, size_t bin)
 {
     size_t word = bin / 64;

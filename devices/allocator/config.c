@@ -14,7 +14,7 @@ enum { MAX_TEXT = 1024, INTERVALS = 16 };
 
 #define MIB ((int64_t)1 << 20)
 
-/* The text without blanks, cut into tokens: one of , : [ ] or a word between them. */
+/* The text without blanks, split into tokens: one of , : [ ] or a word between them. */
 struct reader {
     char text[MAX_TEXT];
     const char *at;
@@ -126,7 +126,7 @@ static enum plim_status memory_fraction(struct reader *r)
     double value;
     if (!to_number(next_token(r), &value) || !(value >= 0 && value <= 1))
         return bad_value(r, "a number from 0 to 1");
-    /* All of the device is no limit, which the struct writes as 0; nothing of it is the least. */
+    /* A fraction of 1 is no limit, for which the struct has 0; a fraction of 0 becomes the smallest value. */
     r->config->memory_fraction = value == 1 ? 0 : value == 0 ? DBL_MIN : value;
     return PLIM_OK;
 }
@@ -138,8 +138,8 @@ static enum plim_status read_divisions(struct reader *r, int64_t *divisions)
     return bad_value(r, "a power of two or 0");
 }
 
-/* "256:1": for sizes from 256 MiB to the next power of two; the first entry also holds below it.
- * ">:8": for all sizes above the interval that was named last. */
+/* "256:1": for sizes from 256 MiB to the next power of two; the first entry also applies to sizes below it. ">:8": for
+ * all sizes above the last interval. */
 static enum plim_status read_interval(struct reader *r, int *last, bool *first)
 {
     int64_t *table = r->config->roundup_power2_divisions, size = 0, divisions = 0;
@@ -191,7 +191,7 @@ static enum plim_status backend(struct reader *r)
     return bad_value(r, "native");
 }
 
-/* Options of pinned host memory, of locks and of graph capture, which change no device byte. */
+/* Options of pinned host memory, of locks and of graph capture, which affect no device memory. */
 static enum plim_status without_effect(struct reader *r)
 {
     if (!*next_token(r) || strchr(",:[]", *r->word)) return bad_value(r, "a value");
@@ -244,8 +244,8 @@ static enum plim_status read_option(struct reader *r)
     return unknown_option(r);
 }
 
-/* The segment size of the large pool is the default of one option and the minimum of two, wherever
- * in the text it is given. */
+/* The segment size of the large pool is the default of one option and the minimum of two, wherever in the text it
+ * occurs. */
 static enum plim_status check_sizes(struct plim_allocator_config *config, struct plim_error *err)
 {
     int64_t least = config->large_segment_size;

@@ -1,5 +1,4 @@
-/* A range is a chain of blocks from end to end; blocks without memory are `unmapped` and kept in a
- * list of their own. */
+/* A range is a chain of blocks from end to end; blocks without memory are `unmapped` and kept in a separate list. */
 #include "expandable.h"
 
 #include <assert.h>
@@ -38,11 +37,12 @@ static void merge(struct plim_allocator *a, struct plim_block *block, struct pli
     plim_allocator_block_absorb(a, block, neighbour);
 }
 
-/* The size of a range on a GPU without limits: each pool of each stream has a range, and addresses are finite. */
+/* The size of a range on a GPU without a memory limit: each pool of each stream has a range, and addresses are
+ * finite. */
 #define MOST_ROOM_BYTES (INT64_C(1) << 57)
 
-/* A new range, as one unmapped block. It has room for 9/8 of the GPU, so that pages unmapped in
- * its middle can be mapped again at its end. */
+/* Creates a range as one unmapped block. It has room for 9/8 of the GPU, so that pages unmapped in its middle can be
+ * mapped again at its end. */
 static enum plim_status range_new(struct plim_allocator *a, struct plim_block_list *list,
                                   struct plim_block **block)
 {
@@ -79,7 +79,7 @@ static void range_delete(struct plim_allocator *a, struct plim_range *range)
     free(range);
 }
 
-/* Are there `size` bytes from here on that are free, mapped or unmapped? */
+/* True if at least `size` bytes from this block on are free, mapped or unmapped. */
 static bool has_room(const struct plim_block *block, int64_t size)
 {
     int64_t bytes = 0;
@@ -87,7 +87,7 @@ static bool has_room(const struct plim_block *block, int64_t size)
     return bytes >= size;
 }
 
-/* The lowest place with room: an unmapped block, or the free one before it. */
+/* Finds the lowest place with room: an unmapped block, or the free block before it. */
 static enum plim_status find_room(struct plim_allocator *a, struct plim_block_list *list,
                                   int64_t size, struct plim_block **block)
 {
@@ -101,8 +101,8 @@ static enum plim_status find_room(struct plim_allocator *a, struct plim_block_li
     return range_new(a, list, block);
 }
 
-/* Maps the front of an unmapped block, `size` bytes rounded up to whole pages. It becomes a free
- * block, merged with its free neighbours. */
+/* Maps the front of an unmapped block, `size` bytes rounded up to whole pages. It becomes a free block, merged with its
+ * free neighbours. */
 static enum plim_status map(struct plim_allocator *a, struct plim_block *block, int64_t size)
 {
     struct plim_block_list *list = block->list;
@@ -146,11 +146,11 @@ enum plim_status plim_allocator_expand(struct plim_allocator *a, struct plim_blo
     }
     while (b->size < size) {
         struct plim_block *next = b->next;
-        if (!next) return PLIM_OOM; /* more than the whole range holds */
+        if (!next) return PLIM_OOM; /* more than the range has room for */
         int64_t missing = size - b->size;
         st = map(a, next, next->size < missing ? next->size : missing);
         if (st != PLIM_OK) return st;
-        b = next; /* it has taken over the block before it */
+        b = next; /* the previous block was merged into it */
     }
     *block = b;
     return PLIM_OK;
@@ -165,7 +165,7 @@ void plim_allocator_unmap(struct plim_allocator *a, struct plim_block *block)
     int64_t bytes = block->size - before - after;
     if (bytes <= 0) return;
 
-    /* Without host memory for the pieces beside the pages, the pages stay and malloc fails. */
+    /* Without host memory for the blocks next to the pages, the pages stay mapped and malloc fails. */
     struct plim_block *left = NULL, *right = NULL;
     uint64_t end = block->address + (uint64_t)block->size;
     if (before > 0) left = plim_allocator_block_new(a, list, block->address, before);

@@ -1,8 +1,8 @@
-/* The fingerprint covers all that the allocator's decisions read: of a block its size, its place between its
- * neighbours, its pool and stream, and its flags; of the free lists their order, which is that of
- * sizes and then of addresses; and where the device would place new segments among the present ones. Addresses
- * themselves are never read, only the order of segments: on a device that places each above all earlier ones,
- * a segment that is freed and requested again has another address, but the decisions are the same. */
+/* The fingerprint covers everything that the allocator's decisions depend on: of each block its size, its position
+ * between its neighbours, its pool and stream, and its flags; of the free lists their order, which is that of sizes and
+ * then of addresses; and where the device would place new segments among the present ones. Addresses themselves are not
+ * hashed, only the order of segments: on a device that places each above all earlier ones, a segment that is freed and
+ * requested again has another address, but the decisions are the same. */
 #include "blocks.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int by_list_and_address(const void *left, const void *right)
     return order ? order : (a->address > b->address) - (a->address < b->address);
 }
 
-/* Sizes are multiples of 512: the bits below are free for flags. */
+/* Sizes are multiples of 512: the low bits are free for flags. */
 static uint64_t word_of(const struct plim_block *block)
 {
     return (uint64_t)block->size | block->allocated | (uint64_t)block->pending << 1 |
@@ -43,7 +43,7 @@ static uint64_t word_of(const struct plim_block *block)
            (uint64_t)(block->range != NULL) << 4 | (uint64_t)(block->next != NULL) << 5;
 }
 
-/* Garbage collection reads how long a whole segment has been free. */
+/* True if garbage collection depends on how long this free segment has been free. */
 static bool is_aging(const struct plim_allocator *a, const struct plim_block *block)
 {
     return a->config.garbage_collection_threshold > 0 && a->limit_bytes != INT64_MAX &&

@@ -6,7 +6,7 @@
 
 #define EXABYTE ((int64_t)1 << 60)
 
-/* Streams are numbered by the caller, from 0 and densely: this only bounds the table. */
+/* Streams are numbered by the caller, densely from 0; this only bounds the table. */
 enum { MAX_STREAMS = 4096 };
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -71,7 +71,7 @@ static struct plim_block *best_fit(struct plim_allocator *a, struct plim_block_l
     return block;
 }
 
-/* No cached block fits: tries PyTorch's remedies in its order. */
+/* Called when no cached block fits: tries PyTorch's remedies in its order. */
 static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_list *list,
                                     int64_t size, struct plim_block **block)
 {
@@ -90,7 +90,7 @@ static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_
     return st;
 }
 
-/* Takes a free block out of its list, or only its front when the block is worth splitting. */
+/* Removes a free block from its list, or only its front if the block should be split. */
 static struct plim_block *take(struct plim_allocator *a, struct plim_block *block, int64_t size)
 {
     if (!should_split(a, block->list->pool, block->size, size)) {
@@ -174,7 +174,7 @@ void plim_allocator_empty_cache(struct plim_allocator *a)
     plim_allocator_release_free(a);
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- creation, reset and statistics ----------------------------------------------------------- */
 
 enum plim_status plim_allocator_create(struct plim_device *device,
                                        const struct plim_allocator_config *config,

@@ -1,10 +1,10 @@
-/* A segment can be returned only as one whole free block, unless everything is released. */
+/* A segment can be returned only if it is one free block, unless everything is released. */
 #include "segments.h"
 
 #include "expandable.h"
 #include <assert.h>
 
-/* --- from the device -------------------------------------------------------------------------- */
+/* --- requesting memory from the device -------------------------------------------------------- */
 
 static enum plim_status segment_get(struct plim_allocator *a, struct plim_block_list *list,
                                     int64_t bytes, struct plim_block **block)
@@ -40,7 +40,7 @@ enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block
     return segment_get(a, list, bytes, block);
 }
 
-/* --- back to it ------------------------------------------------------------------------------- */
+/* --- returning memory to the device ----------------------------------------------------------- */
 
 static bool is_whole(const struct plim_block *block)
 {
@@ -62,14 +62,14 @@ static struct plim_block *first_free(struct plim_allocator *a, size_t stream, en
     return pools ? plim_block_index_find(&pools->pools[pool].free, 0) : NULL;
 }
 
-/* Age of a block: searches of its pool since it became free. */
+/* Returns the age of a block: the number of searches in its pool since it became free. */
 static uint32_t age_of(const struct plim_allocator *a, const struct plim_block *block)
 {
     return a->searches[block->list->pool] - block->free_since;
 }
 
 struct candidates {
-    uint64_t count, age; /* how many, and the sum of their ages */
+    uint64_t count, age; /* number of candidates, and the sum of their ages */
 };
 
 static struct candidates count_candidates(struct plim_allocator *a)
@@ -86,7 +86,7 @@ static struct candidates count_candidates(struct plim_allocator *a)
     return sum;
 }
 
-/* One round over the large pool: frees blocks that are at least as old as the average at its start. */
+/* One pass over the large pool: frees blocks that are at least as old as the average at its start. */
 static int64_t collect_round(struct plim_allocator *a, struct candidates *left)
 {
     double threshold = (double)left->age / (double)left->count;
@@ -131,7 +131,7 @@ bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block
         release_segment(a, block);
         return true;
     }
-    /* No single block is enough: several, the largest first. */
+    /* No single block is large enough: frees several, the largest first. */
     block = block ? plim_block_index_previous(index, block) : plim_block_index_last(index);
     for (; block && released < wanted && block->size >= oversize; block = smaller) {
         smaller = plim_block_index_previous(index, block);
@@ -142,8 +142,8 @@ bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block
     return released >= wanted;
 }
 
-/* The parts of a free block that remain beside an unmapped page are smaller than the block, so they
- * sort before the position where the walk continues. */
+/* The parts of a free block that remain next to an unmapped page are smaller than the block, so they sort before the
+ * position where the walk continues. */
 static void release_pool(struct plim_allocator *a, enum plim_pool pool)
 {
     for (size_t s = 0; s < a->streams.count; s++) {

@@ -4,24 +4,23 @@
 
 #include "blocks.h"
 
-/* New memory from the device for a rounded request of `size`, as a free block of the list that has
- * at least as much: a segment, or pages of an expandable one. PLIM_OOM also beyond the memory
- * fraction. */
+/* Requests memory from the device for a rounded request of `size`, as a free block of the list that is at least as
+ * large: a segment, or pages of an expandable one. PLIM_OOM also if the memory fraction is exceeded. */
 enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block_list *list,
                                      int64_t size, struct plim_block **block) PLIM_MUST_CHECK;
 
-/* Garbage collection: returns free segments of the large pool that have not been used for long. */
+/* Garbage collection: returns free segments of the large pool that have not been used for a long time. */
 void plim_allocator_collect(struct plim_allocator *a);
 
-/* With max_split_size: returns enough free oversize segments of the list to make room for a request of
- * `size`. False when there are not enough (what was released stays released). */
+/* With max_split_size: returns enough free oversize segments of the list to make room for a request of `size`. Returns
+ * false if there are not enough (those already returned stay returned). */
 bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block_list *list,
                                      int64_t size);
 
 /* Returns every segment that is entirely free. */
 void plim_allocator_release_free(struct plim_allocator *a);
 
-/* Returns all segments, even those in use; blocks and lists stay as they are, for the caller to discard. */
+/* Returns all segments, even those in use; blocks and lists are left unchanged, for the caller to discard. */
 void plim_allocator_release_segments(struct plim_allocator *a);
 
 #endif
