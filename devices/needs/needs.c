@@ -1,4 +1,4 @@
-/* The memory that libraries and composed kernels ask for. */
+/* The memory that libraries and composed kernels need. */
 #include "needs.h"
 #include <math.h>
 
@@ -40,7 +40,7 @@ enum {
     SCAN_TILE = 128 * 7, SCAN_TILE_4_BYTES = 128 * 15
 };
 
-/* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
+/* Items per block, by the GPU for which the kernels were compiled: the newest that is not newer than the GPU. */
 static const struct cub_tiles {
     int from_compute_capability, sort, sort_4_bytes, unique, unique_2_15, select; /* unique_2_15: of PyTorch 2.15 */
 } cub_tiles[] = {
@@ -69,7 +69,7 @@ static int bits_of(int64_t n)
     return bits;
 }
 
-/* Keys of so many bytes (8 or 4) with indices, sorted by the lowest `bits` of the key, into other arrays. */
+/* Sorting keys of `key_bytes` bytes (8 or 4) with indices by the lowest `bits` of the key, into other arrays. */
 static int64_t sort_bytes(const struct plim_device_info *info, int64_t items, int64_t key_bytes, int bits)
 {
     int64_t passes = ceil_div(bits, RADIX_BITS),
@@ -83,8 +83,7 @@ static int64_t sort_bytes(const struct plim_device_info *info, int64_t items, in
            CUB_ALIGNMENT - 1;
 }
 
-/* A scan in one pass over the data: for each tile a state, as wide as two items, and one block that
- * is not used. */
+/* A scan in one pass over the data: for each tile a state, as wide as two items, and one unused block. */
 static int64_t scan_bytes(int64_t items, int64_t tile, enum plim_dtype dtype)
 {
     int64_t states = (ceil_div(items, tile) + TILE_STATE_PADDING) * 2 * plim_dtype_size(dtype);
@@ -101,8 +100,8 @@ int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t
 
 enum { UNSORTED_TOKENS = 3072, ROWS_PER_PARTIAL = 10 };
 
-/* So few segments that their blocks do not fill the GPU, of many partial sums: these are added to the result
- * right away, in fp32, and not kept. */
+/* True if there are many partial sums but so few segments that their blocks do not fill the GPU: then partial sums are
+ * added to the result directly, in fp32, and not stored. */
 static bool adds_partials(const struct plim_device_info *info, int64_t segments, int64_t partials, int64_t width)
 {
     enum { WARP = 32, MOST_THREADS = 1024, BLOCKS_PER_MULTIPROCESSOR = 4 };
@@ -111,8 +110,8 @@ static bool adds_partials(const struct plim_device_info *info, int64_t segments,
     return blocks < (int64_t)info->multiprocessors * BLOCKS_PER_MULTIPROCESSOR && partials > 4 * blocks;
 }
 
-/* Equal indices form a segment, a segment is summed in partial sums of ten rows, in fp32. How many
- * there are is known on the device only, so all is allocated for the most there can be. */
+/* Equal indices form a segment, which is summed in partial sums of ten rows, in fp32. Their number is known only on the
+ * device, so memory is allocated for the maximum. */
 static int sorted_embedding_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                                   int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need *needs)
@@ -127,21 +126,21 @@ static int sorted_embedding_needs(const struct plim_device_info *info, enum plim
     bool adds = adds_partials(info, segments, partials, width);
     const struct plim_need all[END] = {
         {index_bytes, false, END},                                         /* sorted */
-        {index_bytes, false, END},                                         /* where they were */
+        {index_bytes, false, END},                                         /* their original positions */
         {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
         {sort_bytes(info, tokens, INDEX_BYTES, key_bits), false, RANGE_END},
         {rows * width * plim_dtype_size(dtype), true, END},
         {index_bytes, false, END},                                         /* starts of segments */
-        {INDEX_BYTES, false, END},                                         /* how many */
+        {INDEX_BYTES, false, END},                                         /* their number */
         {index_bytes, false, UNIQUE_END},                                  /* their indices */
         {scan_bytes(tokens, unique, PLIM_I64), false, UNIQUE_END},
-        {segments * INDEX_BYTES, false, END},                              /* partials of each */
-        {segments * INDEX_BYTES, false, END},                              /* their sums so far */
+        {segments * INDEX_BYTES, false, END},                              /* number of partial sums of each */
+        {segments * INDEX_BYTES, false, END},                              /* exclusive sums of these */
         {scan_bytes(segments, SCAN_TILE, PLIM_I64), false, SCAN_END},
-        {INDEX_BYTES, false, END},                                         /* partials in all */
+        {INDEX_BYTES, false, END},                                         /* total number of partial sums */
         {partials * INDEX_BYTES, false, END},                              /* their starts */
         {adds ? partials * INDEX_BYTES : partials * width * fp32, false, END}, /* segments of partials; or their sums */
-        {rows * width * fp32, false, END},                                 /* the result in fp32, where it is not */
+        {rows * width * fp32, false, END},                                 /* the result in fp32, if it is not fp32 */
     };
     int count = adds && plim_dtype_size(dtype) < fp32 ? END : END - 1;
     for (int i = 0; i < count; i++) {
@@ -174,7 +173,8 @@ int plim_sort_needs(const struct plim_device_info *info, enum plim_dtype dtype, 
     return count;
 }
 
-/* A sum: of one tile in one block; of more in five times as many blocks as are resident, each with a partial sum. */
+/* A sum: of one tile in a single block; of more in five times as many blocks as are resident, each with a partial
+ * sum. */
 static int64_t sum_bytes(const struct plim_device_info *info, int64_t items)
 {
     enum { THREADS = 256, TILE = THREADS * 16, SUBSCRIPTION = 5, SUM_BYTES = 4 };
@@ -200,7 +200,7 @@ void plim_index_add_needs(const struct plim_device_info *info, int64_t items, in
 {
     enum { IN_ONE_TILE = 256 * 9, END = PLIM_INDEX_ADD_NEEDS };
     for (int i = 0; i < END; i++) needs[i] = (struct plim_need){items * INDEX_BYTES, false, END};
-    needs[0].before = 2; /* as they were given */
+    needs[0].before = 2; /* unsorted */
     needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, INDEX_BYTES, bits_of(rows - 1)) : 1;
 }
 
@@ -249,11 +249,11 @@ int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
     if (images->ndim == 5 && images->dtype == PLIM_F32) padded = images->shape[1] * size;
     if (!converts) return images->dtype == PLIM_F32 ? 0 : OTHERWISE;
     int64_t pixels = (plim_array_elements(images) + plim_array_elements(weight)) / images->shape[1];
-    bool is_turned = plim_array_elements(result) > result->shape[0] * result->shape[1]; /* one pixel lies the same */
+    bool is_turned = plim_array_elements(result) > result->shape[0] * result->shape[1]; /* one pixel: same layout */
     return pixels * padded + (is_turned ? plim_array_elements(result) * size : 0) + CHANNEL_BYTES;
 }
 
-/* --- along rows ------------------------------------------------------------------------------- */
+/* --- convolutions along rows ------------------------------------------------------------------ */
 
 int64_t plim_conv1d_workspace_bytes(const struct plim_device_info *info, bool is_forward, const struct plim_array *x,
                                     const struct plim_array *weight, const struct plim_array *result)
@@ -262,7 +262,7 @@ int64_t plim_conv1d_workspace_bytes(const struct plim_device_info *info, bool is
     bool is_wide = x->dtype == PLIM_F32;
     if (info->compute_capability < (is_wide ? TF32 : TENSOR_CORES)) return 0;
     int64_t elements = plim_array_elements(x) + plim_array_elements(weight);
-    if (!is_wide || !is_forward) elements += plim_array_elements(result); /* TF32's kernels write it as it lies */
+    if (!is_wide || !is_forward) elements += plim_array_elements(result); /* TF32's kernels keep its layout */
     return elements * plim_dtype_size((enum plim_dtype)x->dtype) + ALIGNMENT;
 }
 

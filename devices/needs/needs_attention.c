@@ -1,4 +1,4 @@
-/* What scaled_dot_product_attention runs and asks for; the contract is in needs_attention.h. */
+/* Which kernel scaled_dot_product_attention runs and which memory it needs; see needs_attention.h. */
 #include "needs_attention.h"
 #include "autotune/base/round.h"
 #include <assert.h>
@@ -24,7 +24,7 @@ struct list {
     int count, released;
 };
 
-/* PyTorch allocates nothing for an empty tensor: index -1, which release() passes over. */
+/* PyTorch allocates nothing for an empty tensor: returns -1, which release() ignores. */
 static int take(struct list *l, int64_t bytes, enum plim_attention_role role)
 {
     if (!bytes) return -1;
@@ -40,7 +40,7 @@ static void release(struct list *l, int index)
     l->needs[index].release = l->released++;
 }
 
-/* Saved for backward; where nothing needs a gradient, released when the call is done. */
+/* Saved for backward; if nothing needs a gradient, released at the end of the call. */
 static int take_saved(struct list *l, const struct plim_attention_shape *s, int64_t bytes,
                       enum plim_attention_role role)
 {
@@ -80,7 +80,7 @@ static int64_t out_elements(const struct plim_attention_shape *s)
     return s->batch * s->heads * s->q_length * value_size(s);
 }
 
-/* Keys or values as they come, whose heads have that size, and keys once for every head that reads them. */
+/* Elements of keys or values with heads of this size, before they are expanded to the query heads. */
 static int64_t kv_elements(const struct plim_attention_shape *s, int64_t size)
 {
     return s->batch * s->kv_heads * s->k_length * size;
@@ -96,13 +96,13 @@ static int64_t rows(const struct plim_attention_shape *s)
     return s->batch * s->heads * s->q_length;
 }
 
-/* Whether the two orders of heads and length are different orders at all. */
+/* True if the two orders of heads and length are different layouts. */
 static bool order_matters(const struct plim_attention_shape *s)
 {
     return s->heads > 1 && s->q_length > 1;
 }
 
-/* A result or gradient, brought from (b, h, s, d) into (b, s, h, d) order. */
+/* A result or gradient, copied from (b, h, s, d) to (b, s, h, d) order. */
 static int take_copy(struct list *l, const struct plim_attention_shape *s, bool heads_first)
 {
     bool needed = heads_first && order_matters(s);
@@ -117,15 +117,15 @@ static void take_gradients(struct list *l, const struct plim_attention_shape *s)
     take(l, kv_elements(s, value_size(s)) * size, PLIM_NEED_DV);
 }
 
-/* --- which kernel -------------------------------------------------------------------------- */
+/* --- choice of the kernel ------------------------------------------------------------------ */
 
-/* The GPU and its dtype: cuDNN and flash are written for 16-bit tensor cores of 8.0 and later. */
+/* True if cuDNN and flash support the GPU and type: they are written for 16-bit tensor cores of 8.0 and later. */
 static bool has_fused_half(int cc, enum plim_dtype t)
 {
     return is_half(t) && cc >= 80 && cc <= 121;
 }
 
-/* Of PyTorch 2.15, as _fused_sdp_choice() answers for each head size. */
+/* The rules of PyTorch 2.15, as returned by _fused_sdp_choice() for each head size. */
 static bool fits_cudnn_2_15(const struct plim_attention_shape *s)
 {
     if (s->dropout || s->k_length == 1) return false;
@@ -139,8 +139,8 @@ static bool fits_cudnn_2_11(int cc, const struct plim_attention_shape *s)
     return s->k_length != 1 && !(s->dropout && s->q_length == 1);
 }
 
-/* cuDNN is asked first on Hopper and data-centre Blackwell (check_prefer_cudnn_attention),
- * elsewhere after math, that is never. */
+/* cuDNN is preferred on Hopper and data-centre Blackwell (check_prefer_cudnn_attention); elsewhere it comes after math,
+ * so it is never used. */
 static bool fits_cudnn(int cc, const struct plim_attention_shape *s)
 {
     if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->mask_trains) return false;
@@ -164,8 +164,8 @@ static bool fits_flash(int cc, const struct plim_attention_shape *s)
     return fits_flash_backward(cc, s);
 }
 
-/* 16-byte rows for tensor cores, which take fp32 (as TF32) from 8.0 on. PyTorch 2.11 is not built
- * for GPUs before 7.0. */
+/* Rows must be aligned to 16 bytes for tensor cores, which support fp32 (as TF32) from 8.0 on. PyTorch 2.11 is not
+ * built for GPUs before 7.0. */
 static bool fits_efficient(int cc, const struct plim_attention_shape *s)
 {
     if (cc < 70 || cc > 121 || (s->dtype == PLIM_BF16 && cc < 80)) return false;
@@ -195,15 +195,15 @@ int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size)
     return in_eights ? plim_round_up(head_size, 8) : head_size;
 }
 
-/* --- flash, of PyTorch and of its own package ---------------------------------------------- */
+/* --- flash, of PyTorch and of the package flash-attn --------------------------------------- */
 
 static int64_t flash_head_size(int64_t d)
 {
     return d <= 128 ? plim_round_up(d, 32) : plim_round_up(d, 64);
 }
 
-/* num_splits_heuristic: the fewest parts of the keys that fill their waves of blocks to 85 % of the
- * best filling. `slots` blocks run at once. */
+/* num_splits_heuristic: the smallest number of splits along the keys whose waves of blocks are filled to 85 % of the
+ * best filling. `slots` blocks run concurrently. */
 static int64_t splits_for(int64_t blocks, int64_t slots, int64_t key_blocks)
 {
     if ((float)blocks >= 0.8f * (float)slots) return 1;
@@ -252,7 +252,7 @@ static void flash_forward(const struct plim_device_info *info, enum plim_sdpa ke
         part_lse = take(l, splits * rows(s) * 4, PLIM_NEED_TEMPORARY);
         part_out = take(l, splits * part_bytes, PLIM_NEED_TEMPORARY);
     }
-    /* PyTorch: with dropout the random state is made anew, after the second block */
+    /* PyTorch: with dropout the random state is allocated again, after the second block */
     int state = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
     int unused = take_saved(l, s, in_pytorch ? UNUSED_BYTES : 0, PLIM_NEED_RNG);
     if (s->dropout && in_pytorch) {
@@ -268,8 +268,8 @@ static void flash_forward(const struct plim_device_info *info, enum plim_sdpa ke
     release_unsaved(l, unused);
 }
 
-/* Gradients of grouped keys and values are computed for every head, then summed over each group.
- * Offsets over 2 GiB make that sum several launches, which meet in an fp32 copy of the result. */
+/* Gradients of grouped keys and values are computed for every head, then summed over each group. Offsets over 2 GiB
+ * split that sum into several launches, which accumulate in an fp32 copy of the result. */
 static void sum_groups(const struct plim_attention_shape *s, struct list *l)
 {
     int64_t size = plim_dtype_size(s->dtype), bytes = expanded_kv_elements(s) * size;
@@ -302,7 +302,7 @@ static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_sh
 
 /* --- efficient ----------------------------------------------------------------------------- */
 
-/* The kernels read the mask by pieces of 8; other row lengths are padded (pad_bias). */
+/* The kernels read the mask in units of 8 elements; other row lengths are padded (pad_bias). */
 enum { MASK_ALIGNMENT = 8 };
 
 int64_t plim_mask_padding(int64_t k_length)
@@ -327,7 +327,7 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     take(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
     int64_t lse_bytes = s->batch * s->heads * plim_round_up(s->q_length, LSE_ALIGNMENT) * 4;
     take(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
-    /* larger heads accumulate in memory: in the result itself where that is fp32 */
+    /* larger heads accumulate in memory: in the result itself if that is fp32 */
     if (is_half(s->dtype) && largest_head(s) > REGISTER_HEAD)
         release(l, take(l, out_elements(s) * 4, PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);
@@ -335,20 +335,20 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     if (!s->training) release(l, mask);
 }
 
-/* One backward kernel: tiles of `rows` queries by `columns` keys. */
+/* A backward kernel: tiles of `rows` queries by `columns` keys. */
 struct tile {
     int min_cc, max_cc;
     bool half, with_dropout;
     int64_t max_head;
     int rows, columns;
-    int shared_bytes; /* that it needs; 0: less than any GPU has */
+    int shared_bytes; /* shared memory that it needs; 0: less than any GPU has */
 };
 
 enum { ANY_HEAD = 1 << 16 };
 
-/* dispatch_cutlassB's candidates in order, less those that differ in nothing that counts here.
- * Shared memory was measured by giving the virtual GPU more and more of it; 128 x 128 needs 133632
- * to 162304 by dtype and dropout, and no GPU lies between. */
+/* dispatch_cutlassB's candidates in order, without those that differ in nothing relevant here. Shared memory was
+ * measured by giving the virtual GPU more and more of it; 128 x 128 needs 133632 to 162304 depending on type and
+ * dropout, and no GPU is in between. */
 static const struct tile tiles[] = {
     {70, 79, false, true, ANY_HEAD, 64, 64, 0},
     {70, 79, true, true, 64, 64, 64, 0},
@@ -384,14 +384,14 @@ static const struct tile *tile_for(int cc, const struct plim_attention_shape *s)
     return NULL;
 }
 
-/* dK and dV of a tile stay in registers until they are written; else they pass through memory as
+/* True if dK and dV of a tile stay in registers until they are written; otherwise they are accumulated in memory in
  * fp32. */
 static bool keeps_in_registers(const struct tile *t)
 {
     return t->half && t->max_head <= t->rows;
 }
 
-/* How many blocks share a head's keys. Each has dK and dV of its own, if those are in memory. */
+/* Returns the number of blocks that share a head's keys. Each has its own dK and dV if those are in memory. */
 static int64_t key_splits(const struct tile *t, const struct plim_attention_shape *s)
 {
     int64_t heads = s->batch * s->heads, splits = divide_up(s->k_length, t->columns);
@@ -401,8 +401,8 @@ static int64_t key_splits(const struct tile *t, const struct plim_attention_shap
     return splits < 1 ? 1 : splits;
 }
 
-/* Params::workspace_size: dQ as fp32 tiles, each behind a lock and a counter; dK and dV where they
- * are in memory. fp32 kernels write dK and dV in place. */
+/* Params::workspace_size: dQ as fp32 tiles, each preceded by a lock and a counter; dK and dV if they are in memory.
+ * fp32 kernels write dK and dV in place. */
 static int64_t efficient_workspace_bytes(const struct tile *t, const struct plim_attention_shape *s)
 {
     enum { LOCK_WORDS = 4, WORD_BYTES = 4 };
@@ -414,7 +414,7 @@ static int64_t efficient_workspace_bytes(const struct tile *t, const struct plim
     return s->batch * s->heads * plim_round_up(words, 4) * WORD_BYTES;
 }
 
-/* Row sums of gradient times result by ATen's kernels, (b, s, h) turned into (b, h, s). */
+/* Row sums of gradient times result by ATen's kernels, (b, s, h) transposed to (b, h, s). */
 static int composed_row_sums(const struct plim_attention_shape *s, struct list *l)
 {
     int64_t product_bytes = out_elements(s) * 4, cast_bytes = is_half(s->dtype) ? product_bytes : 0;
@@ -438,7 +438,7 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
     take_gradients(l, s);
     int64_t mask_bytes = rows(s) * plim_round_up(s->k_length, PLIM_DMASK_UNIT) * plim_dtype_size(s->dtype);
     take(l, s->mask_trains ? mask_bytes : 0, PLIM_NEED_DMASK);
-    /* of every head, where heads share keys: they are added up */
+    /* for every head, if heads share keys: they are summed later */
     int64_t each_bytes = is_grouped(s) ? expanded_kv_elements(s) * plim_dtype_size(s->dtype) : 0;
     int each_dk = take(l, each_bytes, PLIM_NEED_TEMPORARY), each_dv = take(l, each_bytes, PLIM_NEED_TEMPORARY);
     bool by_kernel = t->half && (keeps_in_registers(t) || cc >= 75);
@@ -453,10 +453,10 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
 
 /* --- cuDNN --------------------------------------------------------------------------------- */
 
-/* Workspaces of cuDNN 9.19 (PyTorch 2.11) and 9.26 (2.15) are closed formulas, fitted to 2600 and 1950
- * calls without a remainder. */
+/* The formulas for the workspaces of cuDNN 9.19 (PyTorch 2.11) and 9.26 (2.15) were fitted to 2600 and 1950 calls, and
+ * reproduce all of them exactly. */
 
-/* Blackwell keeps one bit for every score that dropout may drop, in tiles of 128 x 128. */
+/* Blackwell stores one bit per score for dropout, in tiles of 128 x 128. */
 static int64_t cudnn_dropout_bytes(const struct plim_attention_shape *s)
 {
     return s->batch * s->heads * plim_round_up(s->q_length, 128) * plim_round_up(s->k_length, 128) / 8;
@@ -466,12 +466,12 @@ enum { CUDNN_HEADER_BYTES = 128 }; /* scalars of the graph; Hopper has two such 
 
 static int64_t cudnn_forward_workspace_bytes(int cc, const struct plim_attention_shape *s)
 {
-    if (s->q_length == 1) return 0; /* a kernel for decoding */
+    if (s->q_length == 1) return 0; /* a decoding kernel */
     if (cc == 90) return 2 * CUDNN_HEADER_BYTES;
     return s->dropout ? cudnn_dropout_bytes(s) + CUDNN_HEADER_BYTES : 0;
 }
 
-/* 9.26 on Blackwell: heads of 256 need no dQ; dK and dV for every head are in fp32, too, where heads share them. */
+/* 9.26 on Blackwell: heads of 256 need no dQ; if heads share keys, dK and dV for every head are also stored in fp32. */
 static int64_t cudnn_large_backward_bytes(const struct plim_attention_shape *s)
 {
     int64_t elements = expanded_kv_elements(s);
@@ -479,7 +479,7 @@ static int64_t cudnn_large_backward_bytes(const struct plim_attention_shape *s)
     return rows(s) * 4 + 2 * elements * (plim_dtype_size(s->dtype) + 4) + CUDNN_HEADER_BYTES;
 }
 
-/* dQ in fp32, the row sums, and dK and dV for every head where heads share them. */
+/* dQ in fp32, the row sums, and dK and dV for every head if heads share keys. */
 static int64_t cudnn_backward_workspace_bytes(int cc, const struct plim_attention_shape *s)
 {
     int64_t bytes = (q_elements(s) + rows(s)) * 4;

@@ -1,10 +1,10 @@
-/* When bitsandbytes multiplies by a 4-bit weight without making it a matrix first. */
+/* When bitsandbytes multiplies by a 4-bit weight without dequantising it to a matrix first. */
 #include "needs.h"
 
 enum { ALWAYS_ROWS = 4, MOST_ROWS = 1536, TILE = 64, SMALL_WEIGHT = 4 << 20 };
 
-/* A product of (m, k) by (n, k) transposed on a GPU of `sms` multiprocessors. `tiles` of 64 columns
- * fill it `waves` times. */
+/* A product of (m, k) by the transpose of (n, k) on a GPU with `sms` multiprocessors, divided into `tiles` of 64
+ * columns. */
 struct product {
     int cc;
     int64_t sms, m, n, k, tiles;
@@ -50,9 +50,9 @@ static bool small_weight(const struct product *p)
     return p->tiles * 2 <= p->sms && p->m <= 16;
 }
 
-/* --- larger ones ------------------------------------------------------------------------------ */
+/* --- larger weights --------------------------------------------------------------------------- */
 
-/* Five to seven rows: all but what the matrix units of two GPUs do better. */
+/* Five to seven rows: fused except where the tensor cores of two GPUs are faster. */
 static bool few_rows(const struct product *p)
 {
     bool hopper = p->cc / 10 == 9;
@@ -112,7 +112,7 @@ static int64_t most_rows_120(const struct product *p)
     return p->k > p->n * 2 && p->tiles > 64 ? 16 : 8;
 }
 
-/* 8.9, and every GPU without thresholds of its own. */
+/* 8.9, and every GPU without its own thresholds. */
 static int64_t most_rows_89(const struct product *p)
 {
     bool tall = p->k > p->n * 2;

@@ -1,6 +1,5 @@
-/* Reductions as PyTorch launches them: an iterator over input and output whose dimensions are
- * sorted and merged, halved until it fits 32-bit offsets, and for each piece a launch
- * configuration, from which the scratch memory follows. */
+/* Reductions as PyTorch launches them: an iterator over input and output whose dimensions are sorted and merged, halved
+ * until it fits 32-bit offsets, and for each part a launch configuration, which determines the scratch memory. */
 #include "needs.h"
 
 enum { WARP = 32, MAX_THREADS = 512, MIN_VALUES_PER_THREAD = 16, MAX_VALUES_PER_THREAD = 256 };
@@ -24,7 +23,7 @@ static void walk_init(struct walk *w, const struct plim_array *in, unsigned dims
 {
     *w = (struct walk){.ndim = in->ndim, .data = in->data};
     int64_t out_stride = plim_dtype_size(result);
-    for (int i = in->ndim - 1; i >= 0; i--) { /* written slowest first, as arrays are */
+    for (int i = in->ndim - 1; i >= 0; i--) { /* stored slowest first, like dimensions of arrays */
         bool reduced = dims >> i & 1;
         w->shape[i] = in->shape[i];
         w->stride[IN][i] = in->stride[i] * plim_dtype_size((enum plim_dtype)in->dtype);
@@ -33,7 +32,7 @@ static void walk_init(struct walk *w, const struct plim_array *in, unsigned dims
     }
 }
 
-/* Whether dimension `a` goes behind (1) or before (-1) dimension `b`; 0: it does not matter. */
+/* Compares two dimensions: 1 if `a` should come after `b`, -1 if before; 0 if it does not matter. */
 static int walk_compare(const struct walk *w, int a, int b)
 {
     for (int operand = OUT; operand < OPERANDS; operand++) {
@@ -46,7 +45,7 @@ static int walk_compare(const struct walk *w, int a, int b)
     return 0;
 }
 
-/* An insertion sort that steps over ambiguous neighbours, from the last dimension to the first. */
+/* An insertion sort that passes over ambiguous neighbours, from the last dimension to the first. */
 static void walk_sort(struct walk *w)
 {
     int order[PLIM_MAX_DIMS];
@@ -127,7 +126,7 @@ static bool walk_fits_32_bits(const struct walk *w)
     return true;
 }
 
-/* The dimension that spans most. */
+/* Returns the dimension with the largest span. */
 static int walk_longest(const struct walk *w)
 {
     int64_t longest = -1;
@@ -143,7 +142,7 @@ static int walk_longest(const struct walk *w)
     return dim;
 }
 
-/* Takes the first half of a dimension off `w` and returns it. */
+/* Splits the first half of a dimension off `w` and returns it. */
 static struct walk walk_split(struct walk *w, int dim)
 {
     struct walk half = *w;
@@ -155,7 +154,7 @@ static struct walk walk_split(struct walk *w, int dim)
 
 /* --- the launch configuration ----------------------------------------------------------------- */
 
-/* How blocks are laid over a reduction. */
+/* How thread blocks cover a reduction. */
 struct blocks {
     int64_t step_output, step_input;
     int64_t width, height;
@@ -194,8 +193,8 @@ static int64_t blocks_values_per_thread(const struct blocks *b, const struct pli
     return ceil_div(r->inputs, b->step_input);
 }
 
-/* PyTorch also loads four inputs at once where a row is contiguous, in a narrower block. Blocks
- * that share an output are full with or without it, so it is left out. */
+/* PyTorch also loads four inputs at once if a row is contiguous, in a narrower block. Blocks that share an output are
+ * full with or without it, so that is not modelled. */
 static void blocks_shape(struct blocks *b, const struct plim_reduce_launch *r)
 {
     int64_t outputs = r->outputs / r->vector, threads = MAX_THREADS / r->vector;
@@ -245,8 +244,8 @@ static bool is_16_bit_float(enum plim_dtype t)
     return t == PLIM_BF16 || t == PLIM_F16;
 }
 
-/* Elements that the output spans, as the accumulation buffer counts them: over the walk's strides,
- * and never less than the bytes of one. */
+/* Returns the number of elements that the output spans, as the accumulation buffer counts them: over the walk's
+ * strides, and at least one element's bytes. */
 static int64_t output_span(const struct walk *w, int element_bytes)
 {
     int64_t span = element_bytes;
@@ -254,7 +253,7 @@ static int64_t output_span(const struct walk *w, int element_bytes)
     return span / element_bytes;
 }
 
-/* The widest load, up to 4 outputs, that every address of the walk is aligned for. */
+/* Returns the widest load, up to 4 outputs, for which every address of the walk is aligned. */
 static int64_t output_vector(const struct walk *w, int element_bytes)
 {
     int first_output = walk_reduced_dims(w);
@@ -280,7 +279,7 @@ static struct plim_reduce_launch launch_of(const struct walk *w, int element_byt
     return r;
 }
 
-/* `carries`: the output has no room for what several launches have folded. */
+/* `carries`: the output cannot hold intermediate results of several launches. */
 static int needs_of(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
                     enum plim_dtype result, int partial_bytes, bool carries,
                     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
@@ -299,7 +298,7 @@ static int needs_of(const struct plim_device_info *info, const struct plim_array
     for (int depth = 1; depth > 0 && launches < PLIM_REDUCE_MAX_LAUNCHES; depth--) {
         for (; !walk_fits_32_bits(&pending[depth - 1]); depth++) {
             int dim = walk_longest(&pending[depth - 1]);
-            if (pending[depth - 1].shape[dim] < 2) return 0; /* one element, repeated: refused */
+            if (pending[depth - 1].shape[dim] < 2) return 0; /* one element, repeated: not supported */
             pending[depth] = walk_split(&pending[depth - 1], dim);
         }
         const struct plim_reduce_launch r =
@@ -323,6 +322,6 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
 int plim_argmax_needs(const struct plim_device_info *info, const struct plim_array *in,
                       struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
 {
-    enum { PAIR_BYTES = 16 }; /* a value in fp32 or its own type, and its place in int64 */
+    enum { PAIR_BYTES = 16 }; /* a value in fp32 or its own type, and its index in int64 */
     return needs_of(info, in, 1u << (in->ndim - 1), PLIM_I64, PAIR_BYTES, true, scratch);
 }
