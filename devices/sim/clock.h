@@ -5,7 +5,7 @@
 #include "devices/device.h"
 #include "timeline.h"
 
-/* Zeroed is at 0, and idle. */
+/* Zeroed: at 0, and idle. */
 struct plim_sim_clock {
     struct plim_timeline line;
     struct plim_device_load load;
@@ -17,7 +17,7 @@ struct plim_sim_clock {
 
 void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds, enum plim_device_task task,
                            double device_seconds, bool waits);
-/* The host spends this time in the driver; if it `waits`, only after the device is idle. */
+/* The host spends this time in the driver; if it `waits`, it starts after the device is idle. */
 void plim_sim_clock_drive(struct plim_sim_clock *clock, double driver_seconds, bool waits);
 void plim_sim_clock_begin_round(struct plim_sim_clock *clock);
 void plim_sim_clock_end_round(struct plim_sim_clock *clock, struct plim_device_round *round);

@@ -5,10 +5,10 @@
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Share of the data sheet's fp32 rate that cuBLAS reaches where no report exists for the GPU, from
- * the catalogue's other GPUs, and for 7.0 from published training steps in fp32 (a V100 runs above the
- * clock of its data sheet). GPUs that issue two fp32 instructions per clock through one set of
- * operand ports (compute capability 8.6, 8.9, 12.0) reach less. */
+/* Share of the data sheet's fp32 rate that cuBLAS reaches if no report exists for the GPU, from the catalogue's other
+ * GPUs, and for 7.0 from published training steps in fp32 (a V100 runs above the clock of its data sheet). GPUs that
+ * issue two fp32 instructions per clock through one set of operand ports (compute capability 8.6, 8.9, 12.0) reach
+ * less. */
 static double fp32_share(int compute_capability)
 {
     static const struct {
@@ -35,7 +35,7 @@ static void set_rates(double rate[PLIM_RATE_COUNT], const struct plim_gpu *gpu)
     for (int i = 0; i < PLIM_RATE_COUNT; i++) rate[i] *= PLIM_SUSTAINED_SHARE;
 }
 
-/* Element-wise kernels over eight times the L2 cache, measured on a V100, a T4, an A100, an L4; over 300 MB on an
+/* Measured with element-wise kernels over eight times the L2 cache on a V100, a T4, an A100, an L4; over 300 MB on an
  * H200. */
 static double memory_share(int compute_capability)
 {
@@ -64,15 +64,15 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
     r->tensor[PLIM_RATE_TF32] = gpu->tf32 > 0;
     r->tensor[PLIM_RATE_FP16] = gpu->fp16 > 0;
     r->tensor[PLIM_RATE_BF16] = gpu->bf16 > 0;
-    /* Without a count of multiprocessors nothing is quantised. */
+    /* If the number of multiprocessors is unknown, waves are not quantised. */
     r->multiprocessors = gpu->multiprocessors > 0 ? gpu->multiprocessors : 1;
     double mma_sync = PLIM_MMA_SYNC_FLOPS_PER_CLOCK * r->multiprocessors * clock;
     for (int i = 0; i < PLIM_RATE_COUNT; i++) {
         bool capped = gpu->multiprocessors > 0 && clock > 0 && r->rate[i] > mma_sync;
         r->attention_rate[i] = capped ? mma_sync : r->rate[i];
     }
-    /* Attention on fp32 tensors multiplies as three TF32 products (OpMultiplyAddFastF32 in
-     * PyTorch's mem_eff_attention/gemm_kernel_utils.h) where the GPU has them. */
+    /* Attention on fp32 tensors multiplies with three TF32 products (OpMultiplyAddFastF32 in PyTorch's
+     * mem_eff_attention/gemm_kernel_utils.h) if the GPU has TF32. */
     if (gpu->tf32 > 0) r->attention_rate[PLIM_RATE_FP32] = r->attention_rate[PLIM_RATE_TF32] / 3;
     r->softmax_seconds = clock > 0 ? PLIM_SOFTMAX_CLOCKS / clock : 0;
     double bandwidth = gpu->bandwidth * memory_share(gpu->compute_capability);
@@ -85,8 +85,8 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Data that fits into half of the L2 cache is still there from the kernel before; from half to all of the
- * cache a decreasing share is. */
+/* Data that fits into half of the L2 cache is still there from the previous kernel; from half to all of the cache a
+ * decreasing share is. */
 static double memory_seconds(const struct plim_roofline *r, double bytes)
 {
     if (bytes >= r->l2_bytes) return bytes * r->seconds_per_byte;
@@ -98,9 +98,8 @@ static double memory_seconds(const struct plim_roofline *r, double bytes)
 
 /* --- matmul ----------------------------------------------------------------------------------- */
 
-/* Tiles of cuBLAS's kernels, and the share of the rate at which one keeps the tensor cores busy: a
- * tile of tm x tn loads (tm + tn) k values for tm tn k products. The fp32 units are so slow that they
- * never wait for loads. */
+/* Tiles of cuBLAS's kernels, and the share of the rate at which one keeps the tensor cores busy: a tile of tm x tn
+ * loads (tm + tn) k values for tm tn k products. The fp32 units are so slow that they never wait for loads. */
 static const struct tile {
     double m, n, share;
 } tiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.95}, {128, 64, 0.85},
@@ -108,8 +107,8 @@ static const struct tile {
 
 enum { MAX_SPLIT = 16, LEAST_SPLIT_K = 256 };
 
-/* The compute time of the best kernel; one that splits k is followed by another, which adds up its
- * partial sums. */
+/* Returns the compute time of the best kernel; one that splits k is followed by another, which adds its partial
+ * sums. */
 static double tiled_seconds(const struct plim_roofline *r, double m, double n, double k,
                             double batch, double rate, bool tensor)
 {
@@ -131,7 +130,7 @@ static double tiled_seconds(const struct plim_roofline *r, double m, double n, d
     return best;
 }
 
-/* The share of the best rate that a product reaches where its rows are not aligned. */
+/* Returns the rate that a product reaches, which is lower if its rows are not aligned. */
 static double aligned_rate(const struct plim_roofline *r, const struct plim_work *w)
 {
     static const double shares[] = {PLIM_ALIGNED_2_SHARE, PLIM_ALIGNED_2_SHARE,
@@ -143,7 +142,7 @@ static double aligned_rate(const struct plim_roofline *r, const struct plim_work
     return r->attention_rate[w->rate] * share;
 }
 
-/* A single launch: looked up, or computed and kept. */
+/* Returns the time of a single launch, from the cache or computed. */
 static double product_seconds(struct plim_roofline *r, const struct plim_work *w)
 {
     uint64_t hash =
@@ -166,8 +165,8 @@ static double product_seconds(struct plim_roofline *r, const struct plim_work *w
 
 /* --- attention -------------------------------------------------------------------------------- */
 
-/* Thread blocks of a causal kernel differ in length, and the long ones start first: the kernel ends
- * when all work is done, but not before the longest block. */
+/* Thread blocks of a causal kernel differ in length, and the long ones start first: the kernel ends when all work is
+ * done, but not before the longest block. */
 static double attention_seconds(const struct plim_roofline *r, const struct plim_work *w)
 {
     double block = PLIM_SDPA_BLOCK, queries = (double)w->m, keys = (double)w->n;
@@ -188,8 +187,8 @@ static double attention_seconds(const struct plim_roofline *r, const struct plim
     return PLIM_KERNEL_SECONDS + fmax(fmax(work, longest), memory);
 }
 
-/* The time of the products in a Triton kernel, which uses the same instructions as attention kernels; fewer thread
- * blocks than multiprocessors leave some of these idle. */
+/* Returns the time of the products in a Triton kernel, which uses the same instructions as attention kernels; with
+ * fewer thread blocks than multiprocessors some of these are idle. */
 static double fused_seconds(const struct plim_roofline *r, const struct plim_work *w)
 {
     if (w->flops <= 0) return 0;
@@ -197,7 +196,7 @@ static double fused_seconds(const struct plim_roofline *r, const struct plim_wor
     return w->flops / (r->attention_rate[w->rate] * busy);
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all kinds of work ------------------------------------------------------------------------ */
 
 double plim_roofline_seconds(struct plim_roofline *r, const struct plim_work *work)
 {

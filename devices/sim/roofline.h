@@ -1,10 +1,9 @@
 /* The clock of the simulated device: seconds of one operation on one GPU.
  *
- * Every operation is one kernel. It takes the longer of the times for its arithmetic and its memory traffic,
- * plus a fixed time to start; the host takes a time of its own to launch it. Nothing is fitted
- * to a model or a GPU: differences between GPUs come from the catalogue, the rest are the
- * constants below, one set for all, each with its source ("as remembered": from memory, the source
- * was not looked up again).
+ * Every operation is one kernel. It takes the longer of the times for its arithmetic and its memory traffic, plus a
+ * fixed time to start; launching it takes a separate time on the host. Nothing is fitted to a model or a GPU:
+ * differences between GPUs come from the catalogue, the rest are the constants below, one set for all, each with its
+ * source ("as remembered": from memory, the source was not looked up again).
  *
  *   kernel     = KERNEL_SECONDS + max(arithmetic, bytes / (bandwidth * its architecture's share))
  *                bytes: every operand once. A kernel that touches less than the L2 cache holds
@@ -17,26 +16,24 @@
  *                           / (1 - FIRST_WAVE_LOSS / waves without splits))
  *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
  *                rate  = SUSTAINED_SHARE * (the best matmul seen on the GPU, or the data sheet's
- *                        rate * TENSOR_SHARE); where the rows of an operand (from Hopper on also of
+ *                        rate * TENSOR_SHARE); if the rows of an operand (from Hopper on also of
  *                        the result) are not multiples of 16 bytes: mma.sync's rate
  *                        * ALIGNED_n_SHARE
  *                So one row beyond full tiles costs a whole tile, one tile beyond full waves a whole wave.
  *
  *   attention  = scores / multiprocessors * (4 d / rate of one + SOFTMAX_CLOCKS / clock)
  *                A score is one (query, key) pair; the causal mask leaves half of them and half of
- *                the blocks on the diagonal. Backward has 10 d, * ATTENTION_BACKWARD_SLOWDOWN.
+ *                the blocks on the diagonal. Backward has 10 d, * SDPA_BACKWARD_SLOWDOWN.
  *
- *   step       the host launches one operation after the other and runs ahead; the device starts
- *              an operation when it is free and the launch has arrived. Reading a value back makes the host
+ *   step       the host launches one operation after another and runs ahead; the device starts
+ *              an operation when it is free and the launch has arrived. Reading a value makes the host
  *              wait. Launches from autograd's thread take less time: no Python runs there.
  *
- * All of this was compared with published speeds: tests/golden/speed_ratios.py tells how far off it is.
+ * All of this was compared with published speeds: tests/golden/speed_ratios.py computes the deviations.
  *
- * Types. tf32 only where the operation allows it and the GPU has it. bf16 on a GPU whose tensor
- * cores lack it (Volta, Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has
- * tensor rates on all. A rate that is missing in the catalogue is never invented: the rate of the next
- * plainer type is used.
- */
+ * Types. tf32 only if the operation allows it and the GPU has it. bf16 on a GPU whose tensor cores lack it (Volta,
+ * Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has tensor rates on all. A rate that is
+ * missing in the catalogue is never invented: the rate of the next simpler type is used. */
 #ifndef PLIM_DEVICES_ROOFLINE_H
 #define PLIM_DEVICES_ROOFLINE_H
 
@@ -47,22 +44,21 @@
 
 /* --- the host --------------------------------------------------------------------------------- */
 
-/* Launching one operation: Python, dispatcher, autograd, allocator and driver; without Python where
- * autograd runs backward. In published steps that the host bounds, hosts needed 20 to 37 us in
- * forward, the better of them 12 us in backward. A training step of PyTorch 2.11 with transformers
- * 5.17 takes 11 to 15 us an operation, forward and backward, on an EPYC of 2025 (measured on the
- * oracle's virtual GPU, which leaves out the driver's 2 to 3 us). */
+/* Launching one operation: Python, dispatcher, autograd, allocator and driver; without Python when autograd runs
+ * backward. In published steps that are host-bound, hosts needed 20 to 37 us in forward, the better of them 12 us in
+ * backward. A training step of PyTorch 2.11 with transformers 5.17 takes 11 to 15 us per operation, forward and
+ * backward, on an EPYC of 2025 (measured on the oracle's virtual GPU, without the driver's 2 to 3 us). */
 #define PLIM_HOST_SECONDS 20e-6
 #define PLIM_HOST_BACKWARD_SECONDS 12e-6
-/* The slowest host of those rows relative to this value: the uncertainty of a host that was not measured. */
+/* The slowest host of these rows relative to this value: the uncertainty of a host that was not measured. */
 #define PLIM_HOST_SLOWEST (37.0 / 20)
-/* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
+/* A kernel over a list of tensors collects their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 
-/* A driver call that allocates or frees memory (cudaMalloc, cudaFree, mapping and unmapping of
- * pages). On an H200 with driver 580 (tests/gpu/records: driver): 0.03 to 0.04 ms to allocate or map up to 256 MiB,
- * 0.17 ms for 2 GiB; 0.03 to 0.1 and 0.6 ms to free it. Freeing waits for the GPU first ("Fast, Flexible
- * Allocation for NVIDIA CUDA with RAPIDS Memory Manager", developer.nvidia.com). */
+/* A driver call that allocates or frees memory (cudaMalloc, cudaFree, mapping and unmapping of pages). On an H200 with
+ * driver 580 (tests/gpu/records: driver): 0.03 to 0.04 ms to allocate or map up to 256 MiB, 0.17 ms for 2 GiB; 0.03 to
+ * 0.1 and 0.6 ms to free it. Freeing first waits for the GPU ("Fast, Flexible Allocation for NVIDIA CUDA with RAPIDS
+ * Memory Manager", developer.nvidia.com). */
 #define PLIM_DRIVER_MEMORY_SECONDS 0.05e-3
 
 /* --- the kernel ------------------------------------------------------------------------------- */
@@ -83,11 +79,11 @@
 
 /* --- matmul ----------------------------------------------------------------------------------- */
 
-/* The best matmul relative to the data sheet, where none was reported for the GPU: the median of the
- * catalogue's GPUs that have a reported one. */
+/* The best matmul relative to the data sheet, if none was reported for the GPU: the median of the catalogue's GPUs that
+ * have a reported one. */
 #define PLIM_TENSOR_SHARE 0.81
-/* The share of the best matmul's rate that is left in a training step: real data (zeros run up to 13 % faster),
- * a warm GPU, a cold L2. */
+/* The share of the best matmul's rate that is left in a training step: real data (zeros run up to 13 % faster), a warm
+ * GPU, a cold L2. */
 #define PLIM_SUSTAINED_SHARE 0.95
 /* The share of the rate that a single wave of tiles loses, because nothing overlaps the first tiles' loads
  * and the last tiles' stores; n waves lose 1 / n of it. From 563 published rows over many GPUs and
@@ -102,7 +98,7 @@
 
 /* --- the link to the host ----------------------------------------------------------------------- */
 
-/* How many times as long a copy from pageable memory takes, because the driver first copies it to pinned memory. An
+/* Factor by which a copy from pageable memory takes longer, because the driver first copies it to pinned memory. An
  * estimate. */
 #define PLIM_PAGEABLE_SLOWDOWN 2
 
@@ -126,7 +122,7 @@
 
 enum { PLIM_PRODUCT_CACHE = 256 };
 
-/* The numbers of one GPU, ready for use. Private to roofline.c. */
+/* The numbers of one GPU. Private to roofline.c. */
 struct plim_roofline {
     double rate[PLIM_RATE_COUNT];           /* flops per second that a large matmul sustains */
     double attention_rate[PLIM_RATE_COUNT]; /* the same through mma.sync */
@@ -137,8 +133,8 @@ struct plim_roofline {
     double seconds_per_byte, l2_seconds_per_byte;
     double seconds_per_link_byte; /* between host and GPU */
     double l2_bytes;
-    double host_share; /* the host's launch times relative to the constants above */
-    double host_doubt; /* by what factor the host may be slower than that */
+    double host_share; /* launch times of the host relative to the constants above */
+    double host_doubt; /* factor by which the host may be slower than that */
     struct plim_product_entry {
         struct plim_work work;
         double seconds;
@@ -147,11 +143,11 @@ struct plim_roofline {
 
 void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
 
-/* Sets the host's launch times to `share` times the constants above; `is_known`: this was measured and is
- * not uncertain. After init: 1, and not known. */
+/* Sets the host's launch times to `share` times the constants above; `is_known`: this was measured and is not
+ * uncertain. After init: 1, and not known. */
 void plim_roofline_host(struct plim_roofline *roofline, double share, bool is_known);
 
-/* The seconds that the GPU is busy with this work, all its launches included. */
+/* Returns the seconds that the GPU is busy with this work, including all its launches. */
 double plim_roofline_seconds(struct plim_roofline *roofline, const struct plim_work *work);
 /* The same for an operation. */
 double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);

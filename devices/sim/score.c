@@ -27,7 +27,7 @@ static uint64_t hash(const struct plim_work *work)
     return sum;
 }
 
-/* The index of a work, which is added if it is new; PLIM_SCORE_WORKS: there are too many. */
+/* Returns the index of a work, which is added if it is new; PLIM_SCORE_WORKS if there are too many. */
 static uint32_t number_of(struct plim_score_recorder *r, const struct plim_work *work)
 {
     enum { SLOTS = 2 * PLIM_SCORE_WORKS };

@@ -1,10 +1,9 @@
-/* A score: the sequence of events of a run on a simulated device's clock, recorded so that it can be
- * played on another GPU's clock.
+/* A score: the sequence of events of a run on a simulated device's clock, recorded so that it can be played on another
+ * GPU's clock.
  *
- * GPUs of one class execute the same operations in different times. So one run with its score stands for
- * runs on all of them: playing the score on a GPU's clock gives exactly the readings that a run there
- * would have given, at the cost of a few additions.
- */
+ * GPUs of one class execute the same operations in different times. So one run with its score represents runs on all of
+ * them: playing the score on a GPU's clock gives exactly the readings that a run there would have given, at the cost of
+ * a few additions. */
 #ifndef PLIM_DEVICES_SIM_SCORE_H
 #define PLIM_DEVICES_SIM_SCORE_H
 
@@ -13,9 +12,9 @@
 #include "roofline.h"
 
 enum {
-    PLIM_SCORE_WORKS = 1024,  /* the most distinct works in a run; a training step has about a hundred */
-    PLIM_SCORE_ROUNDS = 32,   /* the most rounds that end in a run */
-    PLIM_SCORE_READINGS = 8   /* the most readings of the clock in a run: two for each step */
+    PLIM_SCORE_WORKS = 1024,  /* maximum of distinct works in a run; a training step has about a hundred */
+    PLIM_SCORE_ROUNDS = 32,   /* maximum of rounds that end in a run */
+    PLIM_SCORE_READINGS = 8   /* maximum of clock readings in a run: two per step */
 };
 
 enum plim_score_action {
@@ -44,11 +43,11 @@ struct plim_score_reading {
     struct plim_device_load load;
 };
 
-/* Plays a score from a recorder that is not `broken`; returns the number of readings. */
+/* Plays a score from a recorder that is not `broken`. Returns the number of readings. */
 size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu,
                        struct plim_score_reading readings[PLIM_SCORE_READINGS]);
 
-/* Zeroed is empty and ready. */
+/* Zeroed: empty and ready for use. */
 struct plim_score_recorder {
     PLIM_ARRAY(struct plim_work) works;
     PLIM_ARRAY(struct plim_score_event) events;

@@ -13,19 +13,19 @@
 #include <string.h>
 
 #define PLAIN_GPU "A100-SXM4-40GB"
-/* Leaves enough addresses for the ranges of a GPU without limits (expandable.c), one for each pool and stream. */
+/* Leaves enough addresses for the ranges of a GPU without limits (expandable.c), one per pool and stream. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 #define END_OF_ADDRESSES (UINT64_C(1) << 62)
 
 struct sim {
-    struct plim_device device; /* first: the head of every device */
+    struct plim_device device; /* must be first: the start of every device */
     struct plim_gpu gpu;
     int64_t capacity_bytes, held_bytes;
     struct plim_address_space addresses;
-    uint64_t next_address; /* where addresses ascend */
+    uint64_t next_address; /* if addresses are ascending */
     struct plim_sim_clock clock;
     struct plim_roofline roofline;
-    struct plim_score_recorder *recorder; /* NULL: nothing is recorded */
+    struct plim_score_recorder *recorder; /* NULL: not recording */
 };
 
 static struct sim *sim_of(struct plim_device *device)
@@ -68,7 +68,7 @@ static void note(struct sim *sim, enum plim_score_action action, uint32_t number
     if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
 }
 
-/* A refused request takes its time as well. */
+/* A refused request takes time as well. */
 static enum plim_status take_memory(struct sim *sim, int64_t bytes)
 {
     note(sim, PLIM_SCORE_TAKE_MEMORY, 0, 1);
@@ -163,7 +163,7 @@ static void host_work(struct plim_device *device, double seconds)
     do_work(sim_of(device), &work);
 }
 
-/* The host launches a copy as it does a kernel. */
+/* The host launches a copy like a kernel. */
 static void pass_link(struct plim_device *device, int64_t bytes, bool is_pageable)
 {
     const struct plim_work work = {.kind = PLIM_WORK_LINK,

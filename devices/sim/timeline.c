@@ -17,7 +17,7 @@ void plim_round_launch(struct plim_round *round, double host_seconds, double dev
     plim_timeline_launch(&round->from_device, host_seconds, device_seconds, waits);
 }
 
-/* The state of a timeline after the round. */
+/* Returns the timeline after the round. */
 static struct plim_timeline after(const struct plim_round *round, struct plim_timeline line)
 {
     return (struct plim_timeline){

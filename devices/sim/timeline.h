@@ -23,7 +23,7 @@ struct plim_timeline {
     double device; /* when the device will have finished it */
 };
 
-/* The map above, of the operations since the round began. */
+/* The map above, for the operations since the start of the round. */
 struct plim_round {
     struct plim_timeline from_host, from_device;
 };
@@ -31,7 +31,7 @@ struct plim_round {
 #define PLIM_ROUND_EMPTY                                                                           \
     (struct plim_round){.from_host = {0, -HUGE_VAL}, .from_device = {-HUGE_VAL, 0}}
 
-/* One operation with its times to launch and to run; `waits`: the host continues when it is finished. */
+/* Adds one operation with its times to launch and to run; `waits`: the host continues when it is finished. */
 void plim_timeline_launch(struct plim_timeline *line, double host_seconds, double device_seconds,
                           bool waits);
 void plim_round_launch(struct plim_round *round, double host_seconds, double device_seconds,

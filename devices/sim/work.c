@@ -30,7 +30,7 @@ static struct plim_work elementwise(const struct plim_op *op)
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* The largest power of two up to 16 that divides the bytes from row to row, in log2. */
+/* Returns log2 of the largest power of two up to 16 that divides the bytes from row to row. */
 static uint8_t row_alignment(const struct plim_array *a)
 {
     int64_t row = a->stride[a->ndim - 2], column = a->stride[a->ndim - 1];
@@ -62,7 +62,7 @@ static struct plim_work matmul(const struct plim_op *op)
     return w;
 }
 
-/* All rows at once, by a weight that is dequantised to a matrix first; bytes at the rate of 16 bits. */
+/* Product of all rows with a weight that is first dequantised to a matrix; memory traffic in 16 bits. */
 static struct plim_work matmul_quantized(const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0];
@@ -78,7 +78,7 @@ static struct plim_work matmul_quantized(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
-/* One launch per group where there is no grouped kernel. */
+/* One launch per group if there is no grouped kernel. */
 static int64_t launches_of(const struct plim_op *op)
 {
     bool one_by_one = op->kind == PLIM_OP_MATMUL_GROUPED && op->n_scratch == 0;
@@ -147,8 +147,8 @@ static struct plim_work attention(const struct plim_op *op)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* PyTorch's softmax kernels keep rows of up to so many bytes on the multiprocessor, and read longer ones once more
- * (SoftMax.cu: can_use_smem; H200: tests/gpu/records). */
+/* PyTorch's softmax kernels keep rows of up to this many bytes on the multiprocessor, and read longer ones a second
+ * time (SoftMax.cu: can_use_smem; H200: tests/gpu/records). */
 enum { SOFTMAX_ROW_BYTES = 48 << 10 };
 
 static struct plim_work softmax(const struct plim_op *op)
@@ -186,7 +186,7 @@ static struct plim_work linear_loss(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all operations --------------------------------------------------------------------------- */
 
 static struct plim_work sizes_of(const struct plim_op *op)
 {
