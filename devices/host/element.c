@@ -5,7 +5,7 @@
 
 /* --- one run: elements at equal distances ----------------------------------------------------- */
 
-/* A C cast is undefined outside the integer's range. */
+/* Truncates a double. A C cast is undefined outside the integer's range. */
 static int64_t truncated(double x, double least, double most)
 {
     if (isnan(x)) return 0;
@@ -103,13 +103,12 @@ static void write_integer_run(enum plim_dtype dtype, void *to, int64_t step, int
 
 /* --- runs of an array ------------------------------------------------------------------------- */
 
-/* Goes through a range of elements run by run: along the last dimension, or in one run where the
- * array is contiguous. */
+/* Iterates over a range of elements run by run: along the last dimension, or in one run if the array is contiguous. */
 struct cursor {
     const struct plim_array *a;
-    int64_t left;                 /* elements to come */
+    int64_t left;                 /* remaining elements */
     int64_t index[PLIM_MAX_DIMS]; /* of the next run's first element */
-    int64_t step, count;          /* of the present run */
+    int64_t step, count;          /* of the current run */
     bool contiguous;
 };
 
@@ -142,7 +141,7 @@ static int64_t cursor_offset(const struct cursor *c)
     return offset;
 }
 
-/* The address of the next run, or NULL after the last. */
+/* Returns the address of the next run, or NULL after the last. */
 static void *cursor_next(struct cursor *c)
 {
     const struct plim_array *a = c->a;

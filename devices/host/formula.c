@@ -19,7 +19,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The standard normal distribution up to x. */
+/* The cumulative distribution function of the standard normal distribution. */
 static double normal_cdf(double x)
 {
     return 0.5 * erfc(-x * SQRT_HALF);
@@ -95,7 +95,7 @@ static double gelu_tanh_slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
 }
 
-/* saved: x, or y where PyTorch saves the result */
+/* saved: x, or y if PyTorch saves the result */
 #define DERIVATIVE(name, value)                                                                    \
     static double name(double dy, double saved, double alpha, double beta)                         \
     {                                                                                              \
@@ -152,7 +152,7 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
 
 /* --- two numbers ------------------------------------------------------------------------------ */
 
-/* Where one is NaN, so is the result. */
+/* If one is NaN, so is the result. */
 static double larger(double a, double b)
 {
     return a > b || isnan(a) ? a : b;
@@ -197,7 +197,7 @@ plim_binary_formula *const plim_binary_formulas[PLIM_BINARY_COUNT] = {
 
 /* --- integers --------------------------------------------------------------------------------- */
 
-/* By squaring, modulo 2^64; 1/x^n is an integer for 1 and -1 only, else truncated to 0. */
+/* By squaring, modulo 2^64; 1/x^n is an integer only for 1 and -1, otherwise truncated to 0. */
 static int64_t integer_pow(int64_t base, int64_t exponent)
 {
     uint64_t y = 1, factor = (uint64_t)base;

@@ -21,7 +21,7 @@ struct region {
 };
 
 struct host {
-    struct plim_device device; /* first: the head of every device */
+    struct plim_device device; /* must be first: the start of every device */
     int64_t held_bytes, limit_bytes;
     struct region *regions;
     size_t count, capacity;
@@ -40,7 +40,7 @@ static void *pointer(uint64_t address)
 
 /* --- address space ---------------------------------------------------------------------------- */
 
-/* Addresses without memory, from a multiple of PLIM_PAGE_BYTES: more is asked for, and the ends go. */
+/* Reserves addresses without memory, starting at a multiple of PLIM_PAGE_BYTES: maps more, and unmaps both ends. */
 static enum plim_status reserve(struct host *host, int64_t bytes, uint64_t *address)
 {
     if (host->count == host->capacity) {
@@ -83,7 +83,7 @@ static bool lies_in_a_region(const struct host *host, uint64_t address, int64_t 
     return false;
 }
 
-/* Puts memory behind addresses that have none. */
+/* Provides memory at addresses that have none. */
 static enum plim_status back(struct host *host, uint64_t address, int64_t bytes)
 {
     if (bytes > host->limit_bytes - host->held_bytes) return PLIM_OOM;
@@ -141,7 +141,7 @@ static enum plim_status range_map(struct plim_device *device, uint64_t address, 
     return back(host, address, bytes);
 }
 
-/* A new mapping in the place of the old one: protecting the pages would keep them. */
+/* Replaces the mapping by a new one: protecting the pages would keep them. */
 static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
 {
     struct host *host = host_of(device);

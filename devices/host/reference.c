@@ -1,9 +1,9 @@
-/* Which function computes what, and the checks that all of them need. */
+/* The table of reference functions, and the checks that all of them need. */
 #include "reference_internal.h"
 
 #include <stdlib.h>
 
-/* Nothing to compute: the value is read by plim_device_read(). */
+/* Nothing is computed: the value is read by plim_device_read(). */
 enum plim_status plim_reference_read_back(const struct plim_op *op)
 {
     (void)op;
@@ -12,7 +12,7 @@ enum plim_status plim_reference_read_back(const struct plim_op *op)
 
 static const struct {
     plim_reference_function *run;
-    uint8_t outs, ins, lists; /* that have to be there */
+    uint8_t outs, ins, lists; /* required numbers */
 } functions[PLIM_OP_KIND_COUNT] = {
 #define FUNCTION(kind, name, outs, ins, lists)                                                     \
     [PLIM_OP_##kind] = {plim_reference_##name, outs, ins, lists},
@@ -28,7 +28,7 @@ static bool is_sound(const struct plim_array *a)
     return true;
 }
 
-/* The first `needed` are there, the others may be missing. */
+/* True if the first `needed` arrays exist and all that exist are valid; the others may be missing. */
 static bool are_sound(const struct plim_array *const *arrays, size_t count, size_t needed)
 {
     if (count < needed) return false;

@@ -1,11 +1,11 @@
-/* Adam's arithmetic, for the references of optimizers that keep its moments in different ways. */
+/* Adam's arithmetic, for the references of optimizers that store its moments in different ways. */
 #ifndef PLIM_DEVICES_HOST_REFERENCE_ADAM_H
 #define PLIM_DEVICES_HOST_REFERENCE_ADAM_H
 
 #include "devices/op.h"
 #include <math.h>
 
-/* What one step of Adam does to one element, after the step's corrections. */
+/* Adam's parameters in one step, with its bias corrections. */
 struct adam_step {
     const struct plim_adam *adam;
     double correction1, correction2; /* 1 - beta1^t, sqrt(1 - beta2^t) */

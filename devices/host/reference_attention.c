@@ -16,8 +16,8 @@ struct attention {
     bool has_mask;
     struct plim_array mask; /* over (batch, heads, q_length, k_length) */
     double *numbers, *qkv[3], *grad[3];
-    double *out, *dout;   /* a row each */
-    /* a row each: scores, then probabilities; softcapping's slopes; dropout's factors */
+    double *out, *dout;   /* one row each */
+    /* one row each: scores, then probabilities; softcapping's derivatives; dropout's factors */
     double *score, *slope, *unit;
 };
 
@@ -39,7 +39,7 @@ static enum plim_status find_mask(struct attention *t, const struct plim_array *
     return mask ? plim_elements_broadcast(mask, &scores, &t->mask) : PLIM_OK;
 }
 
-/* `first`: the input that is q. */
+/* `first`: index of q among the inputs. */
 static enum plim_status attention_init(struct attention *t, const struct plim_op *op, int first,
                                        int mask)
 {
@@ -109,7 +109,7 @@ struct span {
     int64_t first, end; /* the last is the one before `end` */
 };
 
-/* The document that has query i. */
+/* Returns the document that contains query i. */
 static struct span document_of(const struct attention *t, int64_t i)
 {
     const struct plim_array *ends = plim_attention_ends(t->op);
@@ -122,7 +122,7 @@ static struct span document_of(const struct attention *t, int64_t i)
     return (struct span){0, t->k_length};
 }
 
-/* The keys that query i sees. */
+/* Returns the keys visible to query i. */
 static struct span keys_of(const struct attention *t, int64_t i)
 {
     struct span s = document_of(t, i);
@@ -133,7 +133,7 @@ static struct span keys_of(const struct attention *t, int64_t i)
     return s;
 }
 
-/* score = cap(beta q k^T) + mask, minus infinity where nothing is seen; unit = 0 or 1 / (1 - alpha). */
+/* score = cap(beta q k^T) + mask, minus infinity for invisible keys; unit = 0 or 1 / (1 - alpha). */
 static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
 {
     const struct plim_op *op = t->op;
@@ -158,7 +158,7 @@ static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
     }
 }
 
-/* Turns scores into probabilities; of a row that sees nothing into zeros. Returns logsumexp. */
+/* Turns scores into probabilities, or zeros if no key is visible. Returns logsumexp. */
 static double softmax_row(struct attention *t)
 {
     double most = -INFINITY, sum = 0;
@@ -216,9 +216,9 @@ enum plim_status plim_reference_attention(const struct plim_op *op)
 
 enum { DOUT, IN_Q, IN_K, IN_V, IN_OUT, LOGSUMEXP, MASK };
 
-/* With p the probabilities, u their dropout and c the slopes of softcapping: dv = (p u)^T dout,
- * dp = (dout v^T) u, ds = c p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k,
- * dk = beta ds^T q; of the mask dp - that sum, times p. */
+/* With p the probabilities, u their dropout and c the derivatives of softcapping: dv = (p u)^T dout, dp = (dout v^T) u,
+ * ds = c p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k, dk = beta ds^T q; the mask's
+ * gradient is (dp - that sum) p. */
 static void backward_head(struct attention *t, int64_t b, int64_t head)
 {
     const struct plim_op *op = t->op;
@@ -227,7 +227,7 @@ static void backward_head(struct attention *t, int64_t b, int64_t head)
     memset(t->grad[Q], 0, (size_t)(t->q_length * t->size) * sizeof(double));
     for (int64_t i = 0; i < t->q_length; i++, row++) {
         double logsumexp = (double)logsumexp_of(op->in[LOGSUMEXP])[row];
-        if (isinf(logsumexp)) { /* it saw nothing */
+        if (isinf(logsumexp)) { /* no visible keys */
             memset(t->unit, 0, (size_t)t->k_length * sizeof(double));
             if (dmask) plim_elements_write(dmask, row * t->k_length, t->k_length, t->unit);
             continue;
@@ -243,7 +243,7 @@ static void backward_head(struct attention *t, int64_t b, int64_t head)
             add_scaled(t->grad[V] + j * t->v_size, p * t->unit[j], t->dout, t->v_size);
             add_scaled(t->grad[Q] + i * t->size, ds, t->qkv[K] + j * t->size, t->size);
             add_scaled(t->grad[K] + j * t->size, ds, t->qkv[Q] + i * t->size, t->size);
-            t->unit[j] = p * (dp - mean); /* done with */
+            t->unit[j] = p * (dp - mean); /* no longer needed */
         }
         if (dmask) plim_elements_write(dmask, row * t->k_length, t->k_length, t->unit);
     }
@@ -261,7 +261,7 @@ static bool backward_is_sound(const struct attention *t)
            has_shape(op->in[IN_OUT], t->batch, t->heads, t->q_length, t->v_size);
 }
 
-/* The gradients of k and v are summed over the heads that share them. */
+/* Sums the gradients of k and v over the heads that share them. */
 static void backward_group(struct attention *t, int64_t b, int64_t group)
 {
     int64_t shared = t->heads / t->kv_heads;

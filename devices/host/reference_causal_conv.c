@@ -25,7 +25,7 @@ static double number(const struct plim_array *a, int64_t i)
     return x;
 }
 
-/* Does token `to` of a row see token `from`, as far as documents go? */
+/* True if token `to` of a row may use token `from`: it exists and belongs to the same document. */
 static bool sees(const struct causal *c, int64_t row, int64_t to, int64_t from)
 {
     if (from < 0 || to >= c->length) return false;
@@ -33,7 +33,7 @@ static bool sees(const struct causal *c, int64_t row, int64_t to, int64_t from)
     return !c->document || number(c->document, first + to) == number(c->document, first + from);
 }
 
-/* A row is one channel of one of the batch. */
+/* Returns the sum for token t; a row is one channel of one batch element. */
 static double sum_at(const struct causal *c, int64_t row, int64_t t)
 {
     double sum = 0;
@@ -59,7 +59,7 @@ enum plim_status plim_reference_causal_conv(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* The gradient of the sum at token t */
+/* Returns the gradient of the sum for token t. */
 static double sum_gradient(const struct causal *c, const struct plim_array *dout, int64_t row, int64_t t)
 {
     double sum = sum_at(c, row, t), gate = 1 / (1 + exp(-sum));

@@ -1,6 +1,6 @@
-/* The gated delta rule in chunks, as flash-linear-attention 0.6.0 divides it into kernels (fla/ops/gated_delta_rule/,
- * fla/ops/common/chunk_o.py, chunk_delta_h.py). Every matrix of a chunk has 64 rows, of which those behind the chunk's
- * last token are zeros. */
+/* The gated delta rule in chunks, divided into kernels as in flash-linear-attention 0.6.0 (fla/ops/gated_delta_rule/,
+ * fla/ops/common/chunk_o.py, chunk_delta_h.py). Every matrix of a chunk has 64 rows; those after the chunk's last token
+ * are zeros. */
 #include "reference_internal.h"
 
 #include <math.h>
@@ -8,16 +8,16 @@
 
 enum { CHUNK = 64, MATRICES = 16 };
 
-/* One chunk: its first token, counted over the batch, and its place among all chunks. */
+/* One chunk: its first token, counted over the batch, and its index among all chunks. */
 struct chunk {
     int64_t first, count, place;
-    bool begins, ends; /* a row or document */
+    bool begins, ends; /* first or last chunk of a row or document */
 };
 
 struct delta {
     int64_t batch, seq, heads, key, value, chunks;
     struct chunk *chunk;
-    double *matrix[MATRICES]; /* of max(64, key, value) squared each */
+    double *matrix[MATRICES]; /* of max(64, key, value) squared elements each */
     double g[CHUNK], beta[CHUNK];
     double *storage;
 };
@@ -77,7 +77,7 @@ static enum plim_status delta_init(struct delta *d, const struct plim_array *key
     return cut_rows(d, ends);
 }
 
-/* (b, s, heads, width), or with 0 (b, s, heads) */
+/* True for shape (b, s, heads, width), or (b, s, heads) if width is 0. */
 static bool fits(const struct delta *d, const struct plim_array *a, int64_t width)
 {
     return a->ndim == (width ? 4 : 3) && a->shape[0] == d->batch && a->shape[1] == d->seq && a->shape[2] == d->heads &&
@@ -126,7 +126,7 @@ static void read_state(const struct delta *d, const struct chunk *c, int64_t hea
     plim_elements_read(a, state_at(d, c, head), d->key * d->value, to);
 }
 
-/* A matrix as it is or turned: element (i, j) is at[i * row + j * column]. */
+/* A matrix or its transpose: element (i, j) is at[i * row + j * column]. */
 struct view {
     const double *at;
     int64_t row, column;
@@ -169,7 +169,7 @@ static void add_row_sums(double *to, int64_t width, double scale, const double *
     for (int64_t i = 0; i < CHUNK * width; i++) to[i / width] += scale * a[i] * b[i];
 }
 
-/* a(i, j) 2^(g(i) - g(j)) where j is below i, or up to it (`diagonal`), else 0 */
+/* a(i, j) 2^(g(i) - g(j)) if j < i, or j <= i (`diagonal`), otherwise 0 */
 static void decay_pairs(const struct delta *d, double *a, bool diagonal)
 {
     for (int i = 0; i < CHUNK; i++)
@@ -177,7 +177,7 @@ static void decay_pairs(const struct delta *d, double *a, bool diagonal)
             a[i * CHUNK + j] = j < i + diagonal ? a[i * CHUNK + j] * exp2(d->g[i] - d->g[j]) : 0;
 }
 
-/* 2^g, and 2^(l - g) of the chunk's last g */
+/* 2^g, and 2^(l - g) with l the chunk's last g */
 static void powers(const struct delta *d, const struct chunk *c, double since[CHUNK], double left[CHUNK])
 {
     for (int64_t i = 0; i < CHUNK; i++) {
@@ -186,7 +186,7 @@ static void powers(const struct delta *d, const struct chunk *c, double since[CH
     }
 }
 
-/* run(d, op, chunk, head) of all, documents from their beginning on or from their end */
+/* Calls run(d, op, chunk, head) for all chunks and heads, documents from their start or from their end. */
 typedef void visit(struct delta *d, const struct plim_op *op, const struct chunk *c, int64_t head);
 
 static enum plim_status visit_all(struct delta *d, const struct plim_op *op, enum plim_status st, bool fit,
@@ -249,7 +249,7 @@ enum plim_status plim_reference_delta_inverse(const struct plim_op *op)
     return visit_all(&d, op, st, fit, invert_chunk, false);
 }
 
-/* k, beta and g, with which both directions of DELTA_SOLVE begin: v or k times what stands before it there */
+/* Scales one side of DELTA_SOLVE, v or k, by beta, and k also by 2^g. */
 static void solve_side(struct delta *d, double *a, int64_t width, bool decays)
 {
     scale_rows(a, width, d->beta);
@@ -309,7 +309,7 @@ enum plim_status plim_reference_delta_states(const struct plim_op *op)
     return visit_all(&d, op, st, fit, pass_state, false);
 }
 
-/* 2^(g(i) - g(j)) q(i) k(j) where j is up to i */
+/* 2^(g(i) - g(j)) q(i) k(j) if j <= i */
 static void attend(struct delta *d, const double *q, const double *k, double *pairs)
 {
     product(pairs, CHUNK, d->key, CHUNK, 1, straight(q, d->key), turned(k, d->key));
@@ -395,7 +395,7 @@ enum plim_status plim_reference_delta_states_backward(const struct plim_op *op)
     return visit_all(&d, op, st, fit, pass_gradient, true);
 }
 
-/* The gradient of the decay, and zeros in the parts behind the first */
+/* Writes the gradient of the decay, and zeros to all parts but the first. */
 static void write_decay(const struct delta *d, const struct chunk *c, int64_t head, const struct plim_array *to,
                         const double *gradient)
 {
@@ -446,8 +446,8 @@ enum plim_status plim_reference_delta_output_backward(const struct plim_op *op)
     return visit_all(&d, op, st, fit, output_gradients, false);
 }
 
-/* One side of DELTA_SOLVE, y = inverse (scaled a): rebinds dy to the gradient of what is scaled, and adds to that of
- * the inverse. */
+/* One side of DELTA_SOLVE, y = inverse (scaled a): rebinds dy to the gradient of the scaled side, and adds to the
+ * gradient of the inverse. */
 static void side_backward(struct delta *d, double *a, double **dy, double **room, int64_t width, const double *inverse,
                           bool decays, double *dinverse)
 {
@@ -471,7 +471,7 @@ static void solve_gradients(struct delta *d, const struct plim_op *op, const str
     side_backward(d, v, &du, &room, value, inverse, false, dinverse);
     read(d, c, head, op->in[0], k);
     read(d, c, head, op->in[1], v);
-    /* the inverse's gradient becomes the system's, of beta 2^(g(i) - g(j)) k(i) k(j) */
+    /* computes the gradient of the system beta 2^(g(i) - g(j)) k(i) k(j) from that of its inverse */
     product(room, CHUNK, CHUNK, CHUNK, -1, straight(dinverse, CHUNK), turned(inverse, CHUNK));
     product(system, CHUNK, CHUNK, CHUNK, 1, turned(inverse, CHUNK), straight(room, CHUNK));
     decay_pairs(d, system, false);

@@ -1,7 +1,7 @@
-/* A convolution along rows in which each channel has a kernel of its own. */
+/* A convolution along rows in which each channel has its own kernel. */
 #include "reference_internal.h"
 
-/* Rows (b, c, s), kernels (c, 1, k), results (b, c, l) of it, with `padding` zeros on either side of a row. */
+/* Rows (b, c, s), kernels (c, 1, k), results (b, c, l), with `padding` zeros at either end of a row. */
 struct depthwise {
     const struct plim_array *x, *w, *y;
     int64_t batch, channels, length, kernel, results, padding;

@@ -1,18 +1,18 @@
-/* Operations whose elements have nothing to do with each other. */
+/* Elementwise operations. */
 #include "devices/random.h"
 #include "formula.h"
 #include "reference_internal.h"
 
 #include <math.h>
 
-/* An operation element by element: `y` and the operands by runs, the operands as they repeat over
- * the result's shape. */
+/* An elementwise operation: `y` and the operands are processed in runs; the operands are broadcast to the result's
+ * shape. */
 enum { MAX_OPERANDS = 3 };
 
 struct operands {
     struct plim_array view[MAX_OPERANDS];
     int count;
-    bool integers; /* all of them, and the result */
+    bool integers; /* all operands and the result are integers */
 };
 
 static enum plim_status broadcast_operands(const struct plim_op *op, int count, struct operands *o)
@@ -37,7 +37,7 @@ static int64_t run_length(int64_t elements, int64_t first)
     for (int64_t first = 0, elements = plim_array_elements(a), count;                              \
          first < elements && (count = run_length(elements, first)) > 0; first += count)
 
-/* --- without operands ------------------------------------------------------------------------- */
+/* --- no operands ------------------------------------------------------------------------------ */
 
 enum plim_status plim_reference_fill(const struct plim_op *op)
 {
@@ -58,7 +58,7 @@ enum plim_status plim_reference_arange(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* In fp32, so that weights are the same on every device. */
+/* Computed in fp32, so that weights are the same on every device. */
 static double random_float(uint32_t word, double alpha)
 {
     return (double)((float)alpha * (2.0f * plim_random_unit(word) - 1.0f));
@@ -109,7 +109,7 @@ enum plim_status plim_reference_copy(const struct plim_op *op)
     return copy(op->out[0], op->in[0]);
 }
 
-/* The part of the result that the input takes; scalars are stacked. */
+/* Copies each input to its part of the result; scalars are stacked. */
 enum plim_status plim_reference_cat(const struct plim_op *op)
 {
     const struct plim_array *y = op->out[0];
@@ -215,7 +215,7 @@ enum plim_status plim_reference_unary_backward(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* out, mask: both by the elements' numbers in the result's shape */
+/* out, mask: both are indexed by the elements' numbers in the result's shape. */
 enum plim_status plim_reference_dropout(const struct plim_op *op)
 {
     double x[PLIM_ELEMENTS_RUN], mask[PLIM_ELEMENTS_RUN];
@@ -244,7 +244,7 @@ static void binary_floats(const struct plim_op *op, const struct operands *o)
     double a[PLIM_ELEMENTS_RUN], b[PLIM_ELEMENTS_RUN];
     plim_binary_formula *f = plim_binary_formulas[op->binary];
     bool lerp = op->binary == PLIM_BINARY_LERP;
-    /* a number beside an array has the array's precision: 0.1 equals an element of 0.1 */
+    /* a scalar operand is rounded to fp32, like an array's element: 0.1 equals an element of 0.1 */
     for (int i = 0; i < PLIM_ELEMENTS_RUN; i++) b[i] = (double)(float)op->alpha;
     FOR_RUNS(op->out[0])
     {
@@ -318,7 +318,7 @@ enum plim_status plim_reference_where(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Runs are of an even length, so that both parts of a number are in one. */
+/* Runs have an even length, so that both parts of a number are in one. */
 enum plim_status plim_reference_complex_mul(const struct plim_op *op)
 {
     double a[PLIM_ELEMENTS_RUN], b[PLIM_ELEMENTS_RUN];
@@ -364,7 +364,7 @@ enum plim_status plim_reference_gated(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* A run is read in full before any of it is written. */
+/* A run is read completely before any of it is written. */
 enum plim_status plim_reference_gated_backward(const struct plim_op *op)
 {
     double dy[PLIM_ELEMENTS_RUN], gate[PLIM_ELEMENTS_RUN], up[PLIM_ELEMENTS_RUN], y[PLIM_ELEMENTS_RUN];

@@ -1,4 +1,4 @@
-/* What chooses and moves rows: top k, sorting, counting, scattering, and products of groups of rows. */
+/* Selecting and moving rows: top k, sorting, counting, scattering, and products of groups of rows. */
 #include "devices/grouped.h"
 #include "reference_internal.h"
 
@@ -32,7 +32,7 @@ static int decreasing(const void *left, const void *right)
     return order ? order : by_place(a, b);
 }
 
-/* Ranks each row of `width` elements of x and writes its first `taken`. */
+/* Sorts each row of `width` elements of x and writes its first `taken`. */
 static enum plim_status rank(const struct plim_op *op, int64_t width, int64_t taken,
                              int (*compare)(const void *, const void *))
 {
@@ -70,7 +70,7 @@ enum plim_status plim_reference_argmax(const struct plim_op *op)
     const struct plim_array *x = op->in[0], *y = op->out[0];
     int64_t width = plim_elements_last(x), rows = plim_array_elements(y);
     if (width < 1 || plim_array_elements(x) != rows * width) return PLIM_INVALID;
-    if (op->part > 0) return PLIM_OK; /* part 0 did it all */
+    if (op->part > 0) return PLIM_OK; /* part 0 has computed everything */
     for (int64_t i = 0; i < rows; i++) {
         double largest, value;
         int64_t place = 0;
@@ -113,8 +113,8 @@ enum plim_status plim_reference_histogram(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Elements between a row's own places and those that `indices` names, along the last dimension: out of `named` into
- * `rows`, which has the shape of `indices`, or into it, in the place of what was there or added to it. */
+/* Moves elements between `rows`, which has the shape of `indices`, and the elements of `named` to which `indices`
+ * refers, along the last dimension: from `named`, or into it, replacing or adding to what was there. */
 enum move { OUT_OF_NAMED, INTO_NAMED, ADDED_TO_NAMED };
 static enum plim_status move_by_index(const struct plim_array *rows, const struct plim_array *named,
                                       const struct plim_array *indices, enum move move)

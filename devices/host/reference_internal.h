@@ -15,13 +15,13 @@ typedef enum plim_status plim_reference_function(const struct plim_op *op);
 PLIM_OP_MAP(PLIM_REFERENCE_FUNCTION)
 #undef PLIM_REFERENCE_FUNCTION
 
-/* Torchao's kinds of OPTIMIZER whose moments are kept in few bits. */
+/* Torchao's kinds of OPTIMIZER whose moments are quantised. */
 plim_reference_function plim_reference_torchao;
 
-/* Input i, or NULL where it was left out. */
+/* Returns input i, or NULL if it is missing. */
 const struct plim_array *plim_reference_input(const struct plim_op *op, int i);
 
-/* Room for `count` doubles (at least one), the caller's to free. */
+/* Allocates `count` doubles (at least one); the caller frees them. */
 double *plim_reference_numbers(int64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Losses of a linear layer's logits, which are made in blocks of rows and classes. */
+/* Losses of a linear layer's logits, which are computed in blocks of rows and classes. */
 #include "reference_internal.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { ROWS = 32, CLASSES = 64 }; /* of a block */
 
-/* The operands of one call, and what a block of them is made in. */
+/* The operands of one call, and memory for a block. */
 struct head {
     const struct plim_array *x, *weight, *bias, *targets, *places;
     int64_t rows, classes, width; /* rows: places */
@@ -92,7 +92,7 @@ static double bias_of(const struct head *h, int64_t class)
     return bias;
 }
 
-/* Of the rows and classes that were read last. */
+/* Computes the logits of the rows and classes that were read last. */
 static void make_logits(struct head *h, int64_t rows, int64_t first_class, int64_t classes)
 {
     for (int64_t c = 0; c < classes; c++) {
@@ -106,7 +106,7 @@ static void make_logits(struct head *h, int64_t rows, int64_t first_class, int64
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-/* log(exp(a) + exp(b)); a NaN stays */
+/* log(exp(a) + exp(b)); keeps NaN */
 static double log_add(double a, double b)
 {
     double most = a > b || isnan(a) ? a : b, least = a > b || isnan(a) ? b : a;
@@ -181,14 +181,14 @@ enum plim_status plim_reference_linear_target(const struct plim_op *op)
 
 /* --- backward --------------------------------------------------------------------------------- */
 
-/* What the gradients are made of: of the losses' sum, that of the logits before their cap. */
+/* State of the backward, which computes the gradient of the losses' sum with respect to the logits before their cap. */
 struct slopes {
     struct head h;
     const struct plim_array *lse, *dx, *dweight, *dbias;
     double scale; /* of the losses */
 };
 
-/* z becomes the gradient of the logits of the rows and classes that were read last. */
+/* Replaces z by the gradient of the logits of the rows and classes that were read last. */
 static void make_slopes(struct slopes *s, int64_t first, int64_t rows, int64_t first_class, int64_t classes)
 {
     struct head *h = &s->h;

@@ -1,5 +1,5 @@
-/* Matrix products, by blocks: products are summed in fp32 over DEPTH elements of the summed
- * dimension, and these partial sums in double. */
+/* Matrix products, in blocks: products are summed in fp32 over DEPTH elements of the inner dimension, and these partial
+ * sums in double. */
 #include "reference_internal.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { COLUMNS = 128, DEPTH = 64 };
 
-/* The sizes of one call, and one product of the batch. */
+/* The sizes of one call, and memory for one product of the batch. */
 struct product {
     int64_t m, n, k, batch, padded; /* padded: n in whole COLUMNS */
     struct plim_array a_view, b_view, c_view;
@@ -15,7 +15,7 @@ struct product {
     float *a, *b; /* (m, k), (k, padded) */
 };
 
-/* x as it repeats over the batch of `like`: its last two dimensions stay. */
+/* Broadcasts x over the batch of `like`; its last two dimensions are unchanged. */
 static enum plim_status broadcast_batch(const struct plim_array *x, const struct plim_array *like,
                                         struct plim_array *view)
 {
@@ -50,7 +50,7 @@ static enum plim_status product_init(struct product *p, const struct plim_op *op
     return PLIM_OK;
 }
 
-/* Matrix `index` of a batch as rows of `padded` floats. */
+/* Copies matrix `index` of a batch to rows of `padded` floats. */
 static void pack(const struct plim_array *x, int64_t index, int64_t padded, float *to)
 {
     double v[PLIM_ELEMENTS_RUN];
@@ -112,7 +112,7 @@ enum plim_status plim_reference_matmul(const struct plim_op *op)
 
 /* --- triangular systems ------------------------------------------------------------------------- */
 
-/* Column `j` of the matrices number `m`: from the row that stands alone on. */
+/* Solves column `j` of matrix `m` by substitution, starting at the row with a single unknown. */
 static void solve_column(const struct plim_op *op, int64_t m, int64_t j, double *x)
 {
     const struct plim_array *y = op->out[0];

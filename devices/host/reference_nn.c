@@ -1,4 +1,4 @@
-/* Softmax and its relatives, cross entropy, embedding. */
+/* Softmax and related functions, cross entropy, embedding. */
 #include "reference_internal.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 /* --- softmax ---------------------------------------------------------------------------------- */
 
-/* Makes a row of the result in the place of x's; z: that of the second input, if there is one. */
+/* Replaces a row of x by that of the result; z: that of the second input, if there is one. */
 typedef void row_function(double *x, const double *z, int64_t length);
 
 static enum plim_status for_rows(const struct plim_op *op, row_function *f)
@@ -94,7 +94,7 @@ enum plim_status plim_reference_log_softmax_backward(const struct plim_op *op)
 
 /* --- cross entropy ---------------------------------------------------------------------------- */
 
-/* The class of a row, -1 where it is ignored. */
+/* Stores the class of a row, -1 if it is ignored. */
 static enum plim_status target_class(const struct plim_array *target, int64_t row, int64_t classes,
                                      int64_t *class)
 {
@@ -145,7 +145,7 @@ enum plim_status plim_reference_nll_loss_backward(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* x: the logits of a row, become their gradient; `class` -1: it is ignored. The loss */
+/* Replaces the logits x of a row by their gradient, and returns its loss; `class` -1: ignored. */
 static double cross_entropy_row(const struct plim_op *op, double *x, int64_t length, int64_t class)
 {
     double largest = -INFINITY, sum = 0, cap = op->beta;
@@ -210,7 +210,7 @@ static enum plim_status look_up(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Are `rows` rows of a (V, h) table chosen by `indices`, one for each index? */
+/* True if `rows` are rows of a (V, h) table, one for each of `indices`. */
 static bool is_embedding(const struct plim_array *table, const struct plim_array *indices,
                          const struct plim_array *rows)
 {
@@ -242,7 +242,7 @@ enum plim_status plim_reference_embedding(const struct plim_op *op)
     return st;
 }
 
-/* Lists of the tokens of each row of the weight: a row's last, a token's previous; -1 ends. */
+/* Builds linked lists of the tokens of each row of the weight: a row's last, a token's previous; -1 ends a list. */
 static enum plim_status chain_tokens(const struct plim_array *indices, int64_t rows, int64_t *last,
                                      int64_t *previous)
 {
@@ -257,7 +257,7 @@ static enum plim_status chain_tokens(const struct plim_array *indices, int64_t r
     return PLIM_OK;
 }
 
-/* The gradients of one row are summed before they are rounded. */
+/* The gradients of a row are summed before they are rounded. */
 enum plim_status plim_reference_embedding_backward(const struct plim_op *op)
 {
     const struct plim_array *dw = op->out[0], *dy = op->in[0], *indices = op->in[1];

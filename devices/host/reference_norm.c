@@ -1,17 +1,17 @@
-/* Layer norm over the last dimension. With r = rstd and n = (x - mean) r, the result is n w + b. And RMSNorm, whose
- * mean is 0 and whose weight counts from an offset. */
+/* Layer norm over the last dimension. With r = rstd and n = (x - mean) r, the result is n w + b. Also RMSNorm, whose
+ * mean is 0 and whose weight has an offset. */
 #include "reference_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The operands of one call: rows of `width`, and what there is of each row and column. */
+/* The operands of one call: rows of `width`. */
 struct norm {
     int64_t rows, width;
     double *x, *dy, *n, *weight, *bias; /* a row each */
 };
 
-/* One number for each row: (rows), or any shape of as many. */
+/* True if there is one number per row: (rows), or any shape with as many elements. */
 static bool is_column(const struct plim_array *a, int64_t rows)
 {
     return plim_array_elements(a) == rows;
@@ -101,7 +101,7 @@ static enum plim_status backward_init(struct norm *k, const struct plim_op *op,
     return st;
 }
 
-/* Reads row i: dy, and n; returns its rstd. */
+/* Reads dy and n of row i; returns its rstd. */
 static double backward_row(struct norm *k, const struct plim_op *op, int64_t i)
 {
     double mean, rstd;
@@ -140,8 +140,8 @@ static int64_t params_parts(const struct plim_array *a, int64_t width)
     return !sound ? 0 : a->ndim == 2 ? a->shape[0] : 1;
 }
 
-/* Row p of the results is over the rows from p rows / parts on: dweight = sum dy n, dbias = sum dy.
- * The sums use the places of weight and bias, which this operation does not have. */
+/* Row p of the results sums the rows from p rows / parts on: dweight = sum dy n, dbias = sum dy. The sums use the
+ * memory of weight and bias, which this operation does not have. */
 enum plim_status plim_reference_layer_norm_backward_params(const struct plim_op *op)
 {
     struct norm k;
@@ -168,7 +168,7 @@ enum plim_status plim_reference_layer_norm_backward_params(const struct plim_op 
 
 /* --- RMSNorm ---------------------------------------------------------------------------------- */
 
-/* Of the row in k->x: 1 / sqrt(mean(x^2) + epsilon) */
+/* Returns 1 / sqrt(mean(x^2) + epsilon) of the row in k->x. */
 static double reciprocal_rms(const struct norm *k, double epsilon)
 {
     double squares = 0;
@@ -195,7 +195,7 @@ enum plim_status plim_reference_rms_norm(const struct plim_op *op)
     return st;
 }
 
-/* dx = r (g - n mean(g n)), g = dy (beta + w), of the row in k->dy and k->n, in the place of k->dy */
+/* dx = r (g - n mean(g n)), g = dy (beta + w), of the row in k->dy and k->n; replaces k->dy. */
 static void rms_norm_row_backward(struct norm *k, double offset, double rstd)
 {
     double mean_gn = 0;
@@ -206,7 +206,7 @@ static void rms_norm_row_backward(struct norm *k, double offset, double rstd)
     for (int64_t j = 0; j < k->width; j++) k->dy[j] = rstd * (k->dy[j] - k->n[j] * mean_gn);
 }
 
-/* Part p is the rows from p rows / parts on; without sums there is one. They use the place of bias, which this
+/* Part p sums the rows from p rows / parts on; without sums there is one part. They use the memory of bias, which this
  * operation does not have. */
 enum plim_status plim_reference_rms_norm_backward(const struct plim_op *op)
 {

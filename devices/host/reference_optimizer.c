@@ -1,4 +1,4 @@
-/* Optimizer kernels: over lists of tensors, and whole ones. */
+/* Optimizer kernels, over lists of tensors and over single ones. */
 #include "reference_adam.h"
 #include "reference_internal.h"
 
@@ -10,7 +10,7 @@ static int64_t run_length(int64_t elements, int64_t first)
     return elements - first < PLIM_ELEMENTS_RUN ? elements - first : PLIM_ELEMENTS_RUN;
 }
 
-/* Tensor j of every list has the shape of the first list's. */
+/* True if tensor j of every list has the shape of that in the first list. */
 static bool have_equal_shapes(const struct plim_op *op, int from, int to)
 {
     for (int i = from + 1; i < to; i++)
@@ -79,7 +79,7 @@ static enum plim_status foreach_norm(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Looks at the elements before they are scaled. */
+/* Checks the elements before they are scaled. */
 static enum plim_status foreach_unscale(const struct plim_op *op)
 {
     double x[PLIM_ELEMENTS_RUN];
@@ -202,7 +202,7 @@ static enum plim_status adamw_32bit(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* The index of the code nearest to x in an ascending book; the lower of two. */
+/* Returns the index of the code nearest to x in an ascending book; of two equally near ones the lower. */
 static int64_t nearest_code(const double *book, double x)
 {
     int64_t low = 0, high = BOOK - 1;
@@ -216,7 +216,7 @@ static int64_t nearest_code(const double *book, double x)
     return x - book[low] <= book[high] - x ? low : high;
 }
 
-/* A state of one block: its numbers and where they are stored. */
+/* A state of one block: its numbers and the arrays in which it is stored. */
 struct state {
     const struct plim_array *codes, *maxima;
     double book[BOOK], x[BLOCK];
@@ -285,8 +285,8 @@ static enum plim_status adamw_8bit(const struct plim_op *op)
 
 /* --- GradScaler ------------------------------------------------------------------------------- */
 
-/* torch._amp_update_scale_ with growth_factor 2, backoff_factor 0.5 and growth_interval 2000; a
- * scale that would become infinite stays. */
+/* torch._amp_update_scale_ with growth_factor 2, backoff_factor 0.5 and growth_interval 2000; a scale that would become
+ * infinite is kept. */
 static enum plim_status amp_update_scale(const struct plim_op *op)
 {
     enum { GROWTH_INTERVAL = 2000 };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* An image (b, c, h, w) seen as patches (b, rows, columns, c, height, width), as large as kernels w. */
+/* Views an image (b, c, h, w) as patches (b, rows, columns, c, height, width), as large as the kernels w. */
 static struct plim_array as_patches(const struct plim_array *x, const struct plim_array *w)
 {
     const int64_t *s = x->stride, height = w->shape[2], width = w->shape[3];
@@ -15,7 +15,7 @@ static struct plim_array as_patches(const struct plim_array *x, const struct pli
         .stride = {s[0], height * s[2], width * s[3], s[1], s[2], s[3]}};
 }
 
-/* What (b, k, rows, columns) holds of a patch: element (patch, k) of this view. */
+/* Views (b, k, rows, columns) so that element (patch, k) belongs to a patch. */
 static struct plim_array by_patch(const struct plim_array *y)
 {
     struct plim_array view = *y;

@@ -1,4 +1,4 @@
-/* Numbers in few bits, as bitsandbytes keeps them. */
+/* Quantised numbers, as stored by bitsandbytes. */
 #include "devices/quantized.h"
 #include "reference_internal.h"
 
@@ -8,12 +8,12 @@
 enum { BOOK = PLIM_BOOK, BYTE_MOST = 127 };
 
 struct book {
-    double number[BOOK]; /* that a code stands for, before it is scaled */
+    double number[BOOK]; /* values of the codes, before scaling */
     int count;
     bool nibbles;
 };
 
-/* The numbers that codes stand for: those of the type, or the operand's. */
+/* Reads the values of the codes: those of the type, or the operand's. */
 static enum plim_status read_book(const struct plim_op *op, const struct plim_array *operand,
                                   struct book *book)
 {
@@ -42,7 +42,7 @@ static int nearest(const struct plim_op *op, const struct book *book, double x)
     return best;
 }
 
-/* Do `codes` and `scales` have room for so many elements? */
+/* True if `codes` and `scales` have room for this many elements. */
 static bool have_room(const struct plim_op *op, const struct book *book, int64_t elements,
                       const struct plim_array *codes, const struct plim_array *scales)
 {
@@ -84,7 +84,7 @@ enum plim_status plim_reference_quantize(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Elements `first` to `first + count` of what is kept in codes and scales. */
+/* Reads elements `first` to `first + count` of the quantised numbers. */
 static void read_quantized(const struct book *book, int64_t block, const struct plim_array *codes,
                            const struct plim_array *scales, int64_t first, int64_t count, double *x)
 {
@@ -119,7 +119,7 @@ enum plim_status plim_reference_dequantize(const struct plim_op *op)
 enum { A, CODES, SCALES, BIAS, SCALE_CODES, SCALE_BOOK, OFFSET };
 enum { NESTED_BLOCK = 256 };
 
-/* The weight (n, k), out of codes whose scales may be kept in codes as well. */
+/* Reads the weight (n, k), whose scales may be quantised as well. */
 static enum plim_status read_weight(const struct plim_op *op, int64_t elements, double *w)
 {
     struct book book;

@@ -1,13 +1,13 @@
-/* Folds over dimensions, and running sums. */
+/* Reductions over dimensions, and running sums. */
 #include "formula.h"
 #include "reference_internal.h"
 
 #include <math.h>
 
-/* --- folds ------------------------------------------------------------------------------------ */
+/* --- reductions ------------------------------------------------------------------------------- */
 
-/* The dimensions that are kept, then those that are folded: the elements that make element i of the
- * result are the i-th range of this view. */
+/* Returns a view with the dimensions that are kept, followed by those that are reduced: the elements that are reduced
+ * to element i of the result are its i-th range. */
 static struct plim_array folded_last(const struct plim_array *a, unsigned dims, int64_t *folded)
 {
     struct plim_array view = *a;
@@ -42,7 +42,7 @@ static double fold_floats(const struct plim_array *a, int64_t first, int64_t cou
                           enum plim_binary fold)
 {
     double x[PLIM_ELEMENTS_RUN], total = first_value(fold);
-    bool norm = fold == PLIM_BINARY_HYPOT; /* sum squares: doubles do not overflow */
+    bool norm = fold == PLIM_BINARY_HYPOT; /* sums squares: doubles do not overflow */
     plim_binary_formula *f = plim_binary_formulas[norm ? PLIM_BINARY_ADD : fold];
     for (int64_t taken; count > 0; first += taken, count -= taken) {
         taken = count < PLIM_ELEMENTS_RUN ? count : PLIM_ELEMENTS_RUN;
@@ -78,7 +78,7 @@ static bool can_fold(enum plim_binary fold, int64_t folded)
         return true;
     case PLIM_BINARY_MAX:
     case PLIM_BINARY_MIN:
-        return folded > 0; /* of nothing there is none */
+        return folded > 0; /* an empty range has no minimum */
     default:
         return false;
     }
@@ -93,7 +93,7 @@ enum plim_status plim_reference_reduce(const struct plim_op *op)
     struct plim_array view = folded_last(x, op->dims, &folded);
     int64_t kept = folded > 0 ? plim_array_elements(x) / folded : results;
     if (kept != results || !can_fold(fold, folded)) return PLIM_INVALID;
-    if (op->part > 0) return PLIM_OK; /* part 0 did it all */
+    if (op->part > 0) return PLIM_OK; /* part 0 has computed everything */
     bool integers = plim_elements_are_integers(x) && plim_elements_are_integers(y) &&
                     fold != PLIM_BINARY_HYPOT && op->alpha == 1;
     for (int64_t i = 0; i < results; i++) {

@@ -1,4 +1,4 @@
-/* Rotary positions: pairs of elements of a head turn by the angle of their row. */
+/* Rotary positions: pairs of elements of a head are rotated by the angle of their row. */
 #include "reference_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static bool is_in_place(const struct plim_array *y, const struct plim_array *x)
     return plim_elements_same_shape(y, x) && y->data == x->data && y->dtype == x->dtype;
 }
 
-/* Angles of so many pairs for each of the rows of `x`, or of one batch for all */
+/* True if these are angles of at least `pairs` pairs for each row of `x`, or of one batch element for all. */
 static bool are_angles(const struct plim_array *a, const struct plim_array *x, int64_t pairs)
 {
     return a->ndim == 3 && (a->shape[BATCH] == 1 || a->shape[BATCH] == x->shape[BATCH]) &&
@@ -38,7 +38,7 @@ static void read_angles(const struct plim_array *a, int64_t row, int64_t pairs, 
     plim_elements_read(a, own * a->shape[2], pairs, to);
 }
 
-/* The head that `head` counts, in row-major order of (b, s, heads); values: room for two of each pair */
+/* Rotates a head, numbered in row-major order of (b, s, heads); values: room for two per pair. */
 static void turn(const struct plim_array *x, int64_t head, int64_t pairs, const double *cos, const double *sin,
                  double *values)
 {

@@ -53,8 +53,8 @@ enum plim_status plim_reference_masked_scatter(const struct plim_op *op)
 
 /* --- by index --------------------------------------------------------------------------------- */
 
-/* `rows` (n, ..) as numbered by the leading dimensions of `named`? Then *width is what a row has, *count how many
- * rows `named` has. */
+/* True if `rows` (n, ..) are rows of `named`, numbered by its leading dimensions. Then *width is the size of a row, and
+ * *count the number of rows of `named`. */
 static bool are_rows_of(const struct plim_array *rows, const struct plim_array *named,
                         const struct plim_array *indices, int64_t *width, int64_t *count)
 {

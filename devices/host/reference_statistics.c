@@ -1,4 +1,4 @@
-/* What is kept of rows of logits that come in tiles, and the gradient of a tile. */
+/* Statistics of rows of logits that are computed in tiles, and the gradient of a tile. */
 #include "reference_internal.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 enum { MAXIMUM, SUM_EXP, TARGET_LOGIT, Z_SUM_EXP, Z_SUM, MAXIMUM_BEFORE, STATISTICS };
 enum { TILE, TARGETS, LOG_SUM, DLOG_PROB, DENTROPY, ENTROPY, INPUTS };
 
-/* Is there one number in `a` for each row of the tile? */
+/* True if `a` has one number per row of the tile. */
 static bool is_of_rows(const struct plim_array *a, const struct plim_array *tile)
 {
     return a->ndim == 1 && a->shape[0] == tile->shape[0];
@@ -22,7 +22,7 @@ static bool have_rows(const struct plim_op *op, const struct plim_array *tile)
     return true;
 }
 
-/* A logit as the model means it */
+/* Returns a logit after scaling and softcap. */
 static double transformed(double x, const struct plim_op *op)
 {
     double z = x * op->alpha;
@@ -31,7 +31,7 @@ static double transformed(double x, const struct plim_op *op)
 
 /* --- the statistics --------------------------------------------------------------------------- */
 
-/* Takes the classes z, of which the target is number `target`, if it is among them at all. */
+/* Adds the classes z to the statistics; `target` is the index of the target, if it is among them. */
 static void fold(double kept[STATISTICS], const double *z, int64_t classes, int64_t target)
 {
     double most = kept[MAXIMUM];
@@ -77,7 +77,7 @@ enum plim_status plim_reference_row_statistics(const struct plim_op *op)
 
 /* --- the gradient ----------------------------------------------------------------------------- */
 
-/* Of a row: d log p(target) / dz = [is target] - p, d entropy / dz = -p (log p + entropy) */
+/* The gradient of a row: d log p(target) / dz = [is target] - p, d entropy / dz = -p (log p + entropy). */
 static void to_gradient(double *x, int64_t classes, const double of_row[INPUTS], const struct plim_op *op)
 {
     double target = of_row[TARGETS] - (double)op->start;

@@ -1,4 +1,4 @@
-/* torchao's AdamW (optim/adam.py, quant_utils.py of 0.18), whose moments are kept in 4 or 8 bits. */
+/* torchao's AdamW (optim/adam.py, quant_utils.py of 0.18), whose moments are stored in 4 or 8 bits. */
 #include "reference_adam.h"
 #include "reference_internal.h"
 
@@ -7,14 +7,14 @@
 
 enum { MOMENTS = 2, MOST_CODES = 256, NIBBLES = 16 };
 
-/* A moment as it is kept. */
+/* A moment as it is stored. */
 struct kept {
     const struct plim_array *codes, *scales;
     double book[MOST_CODES];
-    int count; /* of numbers in the book */
+    int count; /* number of values in the book */
 };
 
-/* What a step knows: op.h's `adam`, the gradient, and both moments */
+/* State of a step: op.h's `adam`, the gradient, and both moments. */
 struct state {
     struct adam_step step;
     const struct plim_array *gradient;
@@ -22,7 +22,7 @@ struct state {
     int64_t elements, block;
 };
 
-/* Reads a book of 16 or 256 numbers; returns how many, 0: it is none. */
+/* Reads a book of 16 or 256 values; returns their number, or 0 if it is not a book. */
 static int read_book(const struct plim_array *a, double *book)
 {
     int64_t count = plim_array_elements(a);
@@ -64,7 +64,7 @@ static double kept_value(const struct kept *kept, int64_t block, int64_t i)
     return kept->book[byte] * scale;
 }
 
-/* Both moments of element i after the step */
+/* Computes both moments of element i after the step. */
 static void new_moments(const struct state *s, int64_t i, double x[MOMENTS])
 {
     double g;
@@ -82,7 +82,7 @@ static void update_parameter(const struct state *s, const struct plim_array *par
     plim_elements_write(parameter, i, 1, &p);
 }
 
-/* The last number of the book that is not above x, or 0 */
+/* Returns the index of the last value of the book that is at most x, or 0. */
 static int64_t place_of(const double *book, int count, double x)
 {
     int64_t place = 0;
@@ -185,7 +185,7 @@ static enum plim_status step_4bit(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Two elements to a byte, the first in its upper half */
+/* Packs two codes per byte, the first in its upper half. */
 static enum plim_status make_codes(const struct plim_op *op)
 {
     double book[MOST_CODES];
