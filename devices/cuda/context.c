@@ -2,7 +2,7 @@
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Before the device is open every other error means that it cannot be used. */
+/* Before the device is open, any other error means that it cannot be used. */
 static enum plim_status refuse(struct plim_cuda_context *c, int ordinal, const char *call,
                                CUresult result, struct plim_error *err)
 {
@@ -78,7 +78,7 @@ int64_t plim_cuda_context_free_bytes(const struct plim_cuda_context *c)
     return (int64_t)free_bytes;
 }
 
-/* Sticky errors come again from any call that waits for the GPU. */
+/* A sticky error is returned again by any call that waits for the GPU. */
 static bool is_broken(const struct plim_cuda_context *c)
 {
     return c->driver->cuCtxSynchronize() != CUDA_SUCCESS;
@@ -96,7 +96,7 @@ enum plim_status plim_cuda_check_allocation(struct plim_cuda_context *c, const c
     const struct plim_cuda_meaning *meaning = plim_cuda_meaning_of(result);
     plim_cuda_result_text(c->driver, call, result, c->message, sizeof(c->message));
     if (meaning->status == PLIM_OOM || meaning->status == PLIM_LOST) return meaning->status;
-    /* It was there when it was opened. */
+    /* the GPU existed when the device was opened */
     bool is_gone = meaning->status == PLIM_NODEVICE || meaning->status == PLIM_BUSY;
     if (is_gone || is_broken(c)) return PLIM_LOST;
     if (meaning->may_hide_oom &&

@@ -1,4 +1,4 @@
-/* Matrix products on cuBLASLt; the contract is in cublaslt.h. */
+/* Matrix products on cuBLASLt; see cublaslt.h. */
 #include "cublaslt.h"
 #include "autotune/base/hash.h"
 #include "gemm.h"
@@ -36,7 +36,7 @@ static const struct plim_cuda_library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-/* All that the choice of an algorithm depends on. Compared as bytes: padding is zero. */
+/* Everything that the choice of an algorithm depends on. Compared as bytes: padding is zero. */
 struct key {
     struct {
         int64_t rows, columns, ld, batch_stride;
@@ -142,9 +142,9 @@ void plim_blaslt_close(struct plim_blaslt *b)
     free(b);
 }
 
-/* --- the choice of an algorithm, remembered --------------------------------------------------- */
+/* --- the choice of an algorithm, cached ------------------------------------------------------- */
 
-/* Alignment up to 256, more counts for nothing (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_*). */
+/* Alignment up to 256; more is not considered (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_*). */
 static int32_t alignment(uint64_t address)
 {
     enum { ENOUGH = 256 };
@@ -159,7 +159,7 @@ static struct key key_of(const struct plim_gemm *g, const uint64_t address[PLIM_
     memset(&key, 0, sizeof key);
     bool bias = g->addend == PLIM_GEMM_C_BIAS;
     for (int i = 0; i < PLIM_GEMM_OPERANDS; i++) {
-        /* where C is no matrix of its own, it is described as D */
+        /* if C is not a separate matrix, it is described as D */
         int source = i == PLIM_GEMM_C && g->addend != PLIM_GEMM_C_MATRIX ? PLIM_GEMM_D : i;
         const struct plim_gemm_matrix *m = &g->matrix[source];
         key.matrix[i].rows = m->rows;
@@ -195,7 +195,7 @@ static cudaDataType_t cuda_type(int dtype)
     }
 }
 
-/* Sums the statuses of a row of calls: the first failure stays. */
+/* Keeps the first failure of a sequence of calls. */
 static void note(cublasStatus_t *first, cublasStatus_t status)
 {
     if (*first == CUBLAS_STATUS_SUCCESS) *first = status;
@@ -218,7 +218,7 @@ static cublasStatus_t describe_matrix(const struct plim_blaslt *b, struct entry 
     return st;
 }
 
-/* The bias has to be known to the heuristic, if only as an address of this alignment. */
+/* The heuristic needs to know the bias, if only as an address of this alignment. */
 static cublasStatus_t describe_product(const struct plim_blaslt *b, struct entry *e,
                                        uint64_t bias_address)
 {
@@ -270,7 +270,7 @@ static struct plim_memo_question question_of(const struct plim_blaslt *b, const 
                                        .shape_bytes = sizeof e->key};
 }
 
-/* The choice of another process, if cuBLASLt says that it will do. */
+/* Uses the choice of another process, if cuBLASLt accepts it. */
 static bool recall(const struct plim_blaslt *b, struct entry *e)
 {
     const struct plim_memo_question question = question_of(b, e);
@@ -344,7 +344,7 @@ struct workspace {
     int64_t bytes;
 };
 
-/* cuBLASLt wants 256 bytes of alignment for its workspace. */
+/* cuBLASLt needs an alignment of 256 bytes for its workspace. */
 static struct workspace workspace_of(const struct plim_op *op)
 {
     enum { ALIGNMENT = 256 };
@@ -387,7 +387,7 @@ static enum plim_status run(struct plim_blaslt *b, const struct plim_op *op,
     return failed(b, status, "matmul", err);
 }
 
-/* out = scale in, broadcast; without `in` out = 0 */
+/* out = scale in, broadcast; if `in` is NULL, out = 0 */
 static enum plim_status fill_result(const struct plim_blaslt *b, const struct plim_array *out,
                                     const struct plim_array *in, double scale)
 {

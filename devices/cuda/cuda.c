@@ -11,12 +11,12 @@
 #include <stdlib.h>
 
 struct plim_cuda {
-    struct plim_device device; /* first: the head of every device */
+    struct plim_device device; /* must be first: the start of every device */
     struct plim_cuda_context context;
     struct plim_cuda_memory memory;
     struct plim_cuda_modules modules;
     struct plim_cuda_libraries libraries;
-    CUevent marks[2]; /* marks[last] was recorded when time was asked for the last time */
+    CUevent marks[2]; /* marks[last] was recorded when time was last requested */
     int last;
     double seconds; /* between open and marks[last] */
 };
@@ -39,7 +39,7 @@ static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *
     return st;
 }
 
-/* cuBLASLt takes sizes in fours; what is left bitsandbytes multiplies in fp32. */
+/* cuBLASLt needs sizes that are multiples of four; bitsandbytes multiplies other sizes in fp32. */
 static enum plim_status multiply_bytes(struct plim_cuda *cuda, const struct plim_op *op)
 {
     enum { UNIT = 4 };
@@ -48,7 +48,7 @@ static enum plim_status multiply_bytes(struct plim_cuda *cuda, const struct plim
     return in_units ? plim_cuda_matmul(&cuda->libraries, op) : plim_cuda_modules_run(&cuda->modules, op);
 }
 
-/* Group by group: the host reads where each ends. */
+/* Multiplies group by group: the host reads the ends of the groups. */
 static enum plim_status multiply_groups(struct plim_cuda *cuda, const struct plim_op *op)
 {
     enum { MOST_GROUPS = 1024 };
@@ -120,7 +120,7 @@ static enum plim_status range_map(struct plim_device *device, uint64_t address, 
     return plim_cuda_range_map(&cuda_of(device)->memory, address, bytes, page_bytes);
 }
 
-/* Giving memory back has no status: what it saw is read from the context. */
+/* Freeing memory returns no status: a loss is read from the context. */
 static void remember_loss(struct plim_device *device)
 {
     if (cuda_of(device)->context.lost) device->lost = true;
@@ -146,7 +146,7 @@ static void range_unmap(struct plim_device *device, uint64_t address, int64_t by
     remember_loss(device);
 }
 
-/* Never more than a smaller GPU that this one stands for. */
+/* Never allows more than the memory of a smaller GPU that the device represents. */
 static void limit(struct plim_device *device, int64_t bytes)
 {
     int64_t total_bytes = device->info.total_bytes;
@@ -201,7 +201,7 @@ static enum plim_status start_time(struct plim_cuda *cuda)
                           cuda->context.stream);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- reset and close -------------------------------------------------------------------------- */
 
 static enum plim_status reset(struct plim_device *device)
 {
@@ -271,7 +271,7 @@ static const struct plim_device_ops cuda_ops = {
 
 struct options {
     int ordinal;
-    int64_t memory_bytes; /* 0: not given */
+    int64_t memory_bytes; /* 0: not specified */
 };
 
 /* "", ":1", ":1,memory=24GiB", ",memory=24GiB" */
@@ -320,7 +320,7 @@ static enum plim_status make_marks(struct plim_cuda *cuda)
     return st ? st : start_time(cuda);
 }
 
-/* On an open context, whose errors are `cuda`'s message. */
+/* Creates the parts of the device on an open context, whose errors are `cuda`'s messages. */
 static enum plim_status make_parts(struct plim_cuda *cuda, const struct options *options,
                                    struct plim_error *err)
 {
@@ -356,7 +356,7 @@ out:
     return st;
 }
 
-/* --- what is known of it ---------------------------------------------------------------------- */
+/* --- memory and single launches --------------------------------------------------------------- */
 
 enum plim_status plim_cuda_read_memory_info(struct plim_device *device,
                                             struct plim_cuda_memory_info *out)

@@ -1,4 +1,4 @@
-/* cuDNN's backend API; the contract is in dnn_graph.h. */
+/* cuDNN's backend API; see dnn_graph.h. */
 #include "dnn_graph.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void plim_dnn_unload(struct plim_dnn *dnn)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Descriptors are filled in a row of calls of which the first failure counts. */
+/* A descriptor being filled by a sequence of calls, of which the first failure is kept. */
 struct filling {
     const struct plim_dnn *dnn;
     cudnnBackendDescriptor_t descriptor;
@@ -135,7 +135,7 @@ int plim_dnn_scalar(struct plim_dnn_graph *g, cudnnDataType_t type)
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-/* An operation with its parameters, of which all are set; `link`: the attribute that they are. */
+/* Begins an operation and its parameters; `link`: the operation's attribute for the parameters. */
 static struct filling begin_operation(const struct plim_dnn_graph *g, cudnnBackendDescriptorType_t type,
                                       cudnnBackendAttributeName_t link, struct filling *parameters)
 {
@@ -145,7 +145,7 @@ static struct filling begin_operation(const struct plim_dnn_graph *g, cudnnBacke
     return o;
 }
 
-/* Takes the parameters' descriptor, which may be missing, and the operation's; both are kept. */
+/* Finishes and keeps the parameters' descriptor, which may be missing, and the operation's. */
 static void add_operation(struct plim_dnn_graph *g, struct filling *parameters,
                           struct filling *operation)
 {
@@ -272,8 +272,8 @@ void plim_dnn_graph_close(struct plim_dnn_graph *g)
 
 /* --- engines and plans ------------------------------------------------------------------------ */
 
-/* The heuristic fills descriptors that the caller made, and may fill fewer than it announced: the
- * unsupported ones are sorted out only then. */
+/* The heuristic fills descriptors created by the caller, and may fill fewer than it announced: unsupported ones are
+ * removed only then. */
 static cudnnStatus_t take_results(struct plim_dnn_configs *c)
 {
     const struct plim_dnn *dnn = c->dnn;
@@ -327,7 +327,7 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *c, int i)
     return index;
 }
 
-/* Of a plan that has all it is made of. */
+/* Finishes a plan and stores it with its workspace size. */
 static cudnnStatus_t take_plan(struct filling *f, cudnnBackendDescriptor_t *plan,
                                int64_t *workspace_bytes)
 {
@@ -367,7 +367,7 @@ char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t p
     return NULL;
 }
 
-/* cuDNN 9.19 crashes where neither of the two is set before the text. */
+/* cuDNN 9.19 crashes if neither of the two is set before the text. */
 cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle,
                                  cudnnBackendDescriptor_t device, const char *text, size_t bytes,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes)

@@ -8,7 +8,7 @@ static const char *const places[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.s
 
 enum { PLACE_COUNT = sizeof(places) / sizeof(places[0]) };
 
-/* Twice, so that the headers' macros turn cuMemAlloc into cuMemAlloc_v2 first. */
+/* Two levels, so that the headers' macros first turn cuMemAlloc into cuMemAlloc_v2. */
 #define SYMBOL_TEXT(name) #name
 #define SYMBOL(name) SYMBOL_TEXT(name)
 
@@ -37,8 +37,8 @@ static enum plim_status resolve(void *library, struct plim_cuda_driver *driver,
     return PLIM_OK;
 }
 
-/* A driver runs what was built for its own major version's first release and later ones
- * (minor-version compatibility), so only the major version counts. */
+/* A driver runs code built for its own major version (minor-version compatibility) and earlier ones, so only the major
+ * version counts. */
 static enum plim_status check_version(struct plim_cuda_driver *driver, struct plim_error *err)
 {
     char text[256];

@@ -1,11 +1,10 @@
-/* The CUDA driver API (libcuda.so.1), found at run time.
+/* The CUDA driver API (libcuda.so.1), loaded at run time.
  *
- * No CUDA library is linked: the program starts on a machine without a GPU, and a test may substitute
- * another library. <cuda.h> is needed for types; its macros give the table the versioned functions
- * that the headers of this build stand for (cuMemAlloc: cuMemAlloc_v2).
+ * No CUDA library is linked: the program starts on a machine without a GPU, and a test may substitute another library.
+ * <cuda.h> is needed for types; its macros give the table the versioned functions of the headers of this build
+ * (cuMemAlloc: cuMemAlloc_v2).
  *
- * Tries libcuda.so.1 as the loader finds it, then /usr/lib/wsl/lib/libcuda.so.1.
- */
+ * Tries libcuda.so.1 in the loader's search path, then /usr/lib/wsl/lib/libcuda.so.1. */
 #ifndef PLIM_DEVICES_CUDA_DRIVER_H
 #define PLIM_DEVICES_CUDA_DRIVER_H
 
@@ -56,37 +55,36 @@
     X(cuLaunchKernel)
 
 struct plim_cuda_driver {
-    int version;   /* as the driver says: 1000 * major + 10 * minor */
+    int version;   /* as reported by the driver: 1000 * major + 10 * minor */
     char path[64]; /* the name by which it was found */
 #define PLIM_CUDA_DRIVER_FIELD(name) __typeof__(&name) name;
     PLIM_CUDA_DRIVER_MAP(PLIM_CUDA_DRIVER_FIELD)
 #undef PLIM_CUDA_DRIVER_FIELD
 };
 
-/* The driver of this process, loaded by the first call that finds one; it stays loaded. It is not
- * initialised (cuInit). PLIM_NODEVICE: no library, one that lacks a function, or one older than the headers
- * of this build; `err` says in one line what was looked for, where, and what helps. */
+/* Returns the driver of this process, loaded by the first call that finds one; it stays loaded. It is not initialised
+ * (cuInit). PLIM_NODEVICE: no library, one that lacks a function, or one older than the headers of this build; `err`
+ * tells in one line what was looked for, where, and what helps. */
 enum plim_status plim_cuda_driver_load(const struct plim_cuda_driver **out,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What a result of the driver means. */
+/* The meaning of a result of the driver. */
 struct plim_cuda_meaning {
     CUresult result;
     enum plim_status status;
-    /* Seen instead of "out of memory" when code is loaded onto a nearly full GPU, or not documented
-     * well enough to exclude that. */
+    /* Returned instead of "out of memory" when code is loaded onto a nearly full GPU, or not documented well enough to
+     * exclude that. */
     bool may_hide_oom;
-    const char *help; /* for people, may be NULL */
+    const char *help; /* advice for users; may be NULL */
 };
 
-/* Never NULL: PLIM_INTERNAL for a result that <cuda.h> does not have. PLIM_NODEVICE: the machine or
- * its settings are in the way; PLIM_BUSY: other processes are, which may pass; for a device that was
- * already open both mean that it is lost. PLIM_LOST: sticky, the process has to end (according to
- * cuda.h, or from experience). */
+/* Never returns NULL: PLIM_INTERNAL for a result that <cuda.h> does not have. PLIM_NODEVICE: the machine or its
+ * settings prevent it; PLIM_BUSY: other processes do, which may be temporary; for a device that was already open both
+ * mean that it is lost. PLIM_LOST: sticky, the process has to end (according to cuda.h, or from experience). */
 const struct plim_cuda_meaning *plim_cuda_meaning_of(CUresult result);
 
-/* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" and the help, if there is any.
- * Returns `out`, always terminated. */
+/* Formats "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" and the help, if there is any. Returns `out`,
+ * always terminated. */
 char *plim_cuda_result_text(const struct plim_cuda_driver *driver, const char *call,
                             CUresult result, char *out, size_t size);
 

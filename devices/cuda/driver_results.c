@@ -8,8 +8,8 @@
     "this plimsoll has no code for this GPU: build it with -Dgpu_archs=native on this machine"
 #define MPS "the MPS server is in the way: see nvidia-cuda-mps-control"
 
-/* In the order of <cuda.h>, which documents them; "sticky" is its "process must be terminated and
- * relaunched". Sticky in practice though not by the header: 214, 220, 709, 916, 999. */
+/* In the order of <cuda.h>, which documents them; "sticky" is its "process must be terminated and relaunched". Sticky
+ * in practice but not according to the header: 214, 220, 709, 916, 999. */
 static const struct plim_cuda_meaning meanings[] = {
     {CUDA_SUCCESS, PLIM_OK, false, NULL},
     {CUDA_ERROR_INVALID_VALUE, PLIM_INTERNAL, false, NULL},

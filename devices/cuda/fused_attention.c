@@ -1,4 +1,4 @@
-/* Attention by cuDNN; the contract is in fused_attention.h. */
+/* Attention by cuDNN; see fused_attention.h. */
 #include "fused_attention.h"
 #include "fused_graph.h"
 #include "placement.h"
@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a plan depends on. Compared as bytes: padding is zero. */
+/* Everything that a plan depends on. Compared as bytes: padding is zero. */
 struct key {
     struct plim_fused_problem problem;
     int64_t scratch_bytes[PLIM_OP_MAX_SCRATCH];
 };
 
-/* Why nothing runs it. */
+/* Reasons why no engine runs a key. */
 enum refusal { NO_ENGINE, NO_ROOM, REFUSALS };
 static const char *const refusal_texts[REFUSALS] = {
     [NO_ENGINE] = "no engine for it", [NO_ROOM] = "too little scratch memory for its engines"};
 
 struct entry {
     struct key key;
-    cudnnBackendDescriptor_t plan; /* NULL: nothing runs it, see `refusal` */
+    cudnnBackendDescriptor_t plan; /* NULL: no engine runs it, see `refusal` */
     enum refusal refusal;
     int64_t workspace_bytes;
     int id[PLIM_FUSED_TENSORS];
@@ -31,7 +31,7 @@ struct plim_fused {
     const struct plim_lib_host *host;
     struct plim_dnn dnn;
     cudnnHandle_t handle;
-    int count, oldest; /* a ring once it is full */
+    int count, oldest; /* when it is full, the oldest entry is replaced */
     struct entry entries[ENTRIES];
 };
 
@@ -97,7 +97,7 @@ void plim_fused_close(struct plim_fused *f)
 
 /* --- the operation's tensors ------------------------------------------------------------------ */
 
-/* By its place among an operation's outputs and inputs. */
+/* A tensor and its index among an operation's outputs or inputs. */
 struct place {
     enum plim_fused_tensor tensor;
     bool is_output;
@@ -117,14 +117,14 @@ static const struct place backward_places[] = {
 };
 enum { FORWARD_MASK = 3, BACKWARD_MASK = 6, BACKWARD_LOGSUMEXP = 5, FORWARD_LOGSUMEXP = 1 };
 
-/* An operation with its tensors found. */
+/* An operation and its tensors. */
 struct call {
     const struct plim_op *op;
     struct key key;
     uint64_t address[PLIM_FUSED_TENSORS];
 };
 
-/* A stride of a dimension of extent 1 means nothing; engines look at it all the same. */
+/* The stride of a dimension of extent 1 is irrelevant, but engines check it nevertheless. */
 static void set_unit_strides(struct plim_dnn_shape *s)
 {
     int64_t span = 1;
@@ -135,7 +135,7 @@ static void set_unit_strides(struct plim_dnn_shape *s)
         if (s->extent[i] == 1) s->stride[i] = span;
 }
 
-enum { ALIGNMENT = 16 }; /* what the graph promises of every address */
+enum { ALIGNMENT = 16 }; /* alignment that the graph promises for every address */
 
 static const char *read_tensor(struct call *c, enum plim_fused_tensor which,
                                const struct plim_array *a, uint8_t dtype)
@@ -155,7 +155,7 @@ static const char *read_tensor(struct call *c, enum plim_fused_tensor which,
     return NULL;
 }
 
-/* The mask's dimensions are aligned at the last one; where it repeats, its extent becomes 1. */
+/* The mask's dimensions are aligned at the last one; if it is broadcast, its extent becomes 1. */
 static const char *read_mask(struct call *c, const struct plim_array *a, uint8_t dtype)
 {
     struct plim_dnn_shape *s = &c->key.problem.shape[PLIM_FUSED_BIAS];
@@ -184,8 +184,8 @@ static const char *check_heads(const struct plim_fused_problem *p)
     return k[1] != v[1] || k[2] != v[2] || q[1] % k[1] ? "heads that do not share evenly" : NULL;
 }
 
-/* NULL, or why not. A mask beside `causal` says the same and is left out: causal engines do half
- * the work. */
+/* Returns NULL, or why the call is not supported. A mask in addition to `causal` has the same effect and is omitted:
+ * causal engines do half the work. */
 static const char *read_call(struct call *c, const struct plim_op *op)
 {
     memset(c, 0, sizeof *c);
@@ -226,8 +226,8 @@ static const char *read_call(struct call *c, const struct plim_op *op)
     return refusal;
 }
 
-/* Up to 9.15.0 keys beyond the last whole tile of 128 were not masked in backward. With dropout, forward
- * is left to the kernel that will do backward: each draws its own random numbers. */
+/* Up to 9.15.0 keys beyond the last whole tile of 128 were not masked in backward. With dropout, forward has to use the
+ * same kernel as backward: each generates its own random numbers. */
 static bool is_wrong_there(const struct plim_fused *f, const struct plim_fused_problem *p)
 {
     return f->dnn.library.version <= 91500 && (p->backward || p->dropped > 0) &&
@@ -258,8 +258,8 @@ static bool is_refusal(cudnnStatus_t status)
     return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-/* The best engine that finds room and compiles. Whatever one fails with, the next may compile; if
- * none does, the first failure that is no refusal says why. */
+/* Chooses the best engine that has enough room and compiles. Whatever the failure of one, the next may compile; if none
+ * does, the first failure that is not a refusal is returned. */
 static cudnnStatus_t choose_engine(const struct call *c, struct entry *e,
                                    const struct plim_dnn_configs *configs)
 {
@@ -291,7 +291,7 @@ static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c,
 
 /* --- plans of other processes ----------------------------------------------------------------- */
 
-/* Followed by the plan's text; without one nothing runs it. */
+/* Followed by the plan's text; without text no engine runs the key. */
 struct kept_plan {
     int64_t workspace_bytes;
     int32_t refusal, id[PLIM_FUSED_TENSORS];

@@ -6,22 +6,22 @@
 
 struct plim_fused;
 
-/* Needs a current CUDA context. PLIM_NODEVICE: no library, with what helps in `err`; PLIM_OOM: the
- * GPU is so full that not even a handle fits. `host` is used until the close. */
+/* Needs a current CUDA context. PLIM_NODEVICE: the library is missing; `err` tells what helps; PLIM_OOM: the GPU is too
+ * full even for a handle. `host` must outlive the handle. */
 enum plim_status plim_fused_open(const struct plim_lib_host *host, struct plim_fused **out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
-void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
+void plim_fused_close(struct plim_fused *fused); /* NULL is allowed */
 
-/* PLIM_OP_ATTENTION, PLIM_OP_ATTENTION_BACKWARD, enqueued on the host's stream. Nothing is touched
- * but the operands and the scratch blocks: backward keeps its row sums and fp32 sums of dQ there,
- * and the engine its workspace. The first call of a shape compiles, the others find the plan.
+/* PLIM_OP_ATTENTION, PLIM_OP_ATTENTION_BACKWARD, enqueued on the host's stream. Uses no memory other than the operands
+ * and the scratch blocks: backward stores its row sums and fp32 sums of dQ there, and the engine its workspace. The
+ * first call of a shape compiles a plan, later ones reuse it.
  *
- * Dropout uses cuDNN's own random numbers, the same in forward and backward for one seed. It is computed
- * only where PyTorch uses cuDNN (`op->sdpa`), as both directions have an engine and scratch there.
+ * Dropout uses cuDNN's own random numbers, the same in forward and backward for one seed. It is computed only if
+ * PyTorch uses cuDNN (`op->sdpa`), because both directions have an engine and scratch then.
  *
- * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to compute it: fp32; other dropout;
- * head sizes that are no multiple of 8 or too large for the GPU; layouts without a last stride of 1; a
- * GPU without an engine; scratch that is too small. Refusals are remembered too, so that asking again is cheap. */
+ * PLIM_UNSUPPORTED, with the reason in `err`, if another kernel has to compute it: fp32; other dropout; head sizes that
+ * are not multiples of 8 or too large for the GPU; layouts without a last stride of 1; a GPU without an engine; scratch
+ * that is too small. Refusals are cached too, so repeated calls are cheap. */
 enum plim_status plim_fused_attention(struct plim_fused *fused, const struct plim_op *op,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 

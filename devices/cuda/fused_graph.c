@@ -1,4 +1,4 @@
-/* Attention as operation graphs; the contract is in fused_graph.h. */
+/* Attention as operation graphs; see fused_graph.h. */
 #include "fused_graph.h"
 
 static const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
@@ -74,7 +74,7 @@ static int scores(struct builder *b, int q, int k_transposed, int scale)
     return b->p->causal ? masked(b, s) : s;
 }
 
-/* 1 where dropout keeps an element of P, else 0. */
+/* 1 for elements of P that dropout keeps, otherwise 0. */
 static int kept(struct builder *b)
 {
     int y = plim_dnn_virtual(b->g, f32, b->scores);
@@ -117,7 +117,7 @@ static int transposed_half(struct builder *b, int x)
     return y;
 }
 
-/* The gradient of keys or values. Where heads share them, each head's first, then their sum. */
+/* The gradient of keys or values. If heads share them, first that of each head, then their sum. */
 static void shared_gradient(struct builder *b, int left, int right, enum plim_fused_tensor result)
 {
     const struct plim_dnn_shape *q = &b->p->shape[PLIM_FUSED_Q], *y = &b->p->shape[result];
@@ -140,13 +140,13 @@ static int row_sums(struct builder *b, int grad, int out)
     int folded = row_fold(b, CUDNN_REDUCE_TENSOR_ADD, terms);
     int sums = plim_dnn_tensor(b->g, f32, b->column);
     b->id[PLIM_FUSED_ROW_SUMS] = sums;
-    /* without dropout too: it stands in the chain that the engines know */
+    /* without dropout too: it belongs to the chain that the engines recognise */
     plim_dnn_pointwise(b->g, CUDNN_POINTWISE_MUL, f32, folded, number(b, PLIM_FUSED_KEEP), -1,
                        sums);
     return sums;
 }
 
-/* Blocks add to an fp32 array that the caller lends; then it is rounded. */
+/* Blocks add to an fp32 array provided by the caller; then it is rounded. */
 static void q_gradient(struct builder *b, int ds, int k_transposed)
 {
     const struct plim_dnn_shape *q = &b->p->shape[PLIM_FUSED_Q];
@@ -159,8 +159,8 @@ static void q_gradient(struct builder *b, int ds, int k_transposed)
     plim_dnn_pointwise(b->g, CUDNN_POINTWISE_IDENTITY, f32, sums, -1, -1, stored(b, PLIM_FUSED_DQ));
 }
 
-/* dP -> P's part of the softmax's gradient: P (dP - sums), or with dropout P (M dP - sums) / keep. dV on
- * the way, as it needs M too. */
+/* Computes P's part of the softmax's gradient from dP: P (dP - sums), or with dropout P (M dP - sums) / keep. Also
+ * computes dV, because it needs M, too. */
 static int through_softmax(struct builder *b, int p, int grad, int sums)
 {
     int mask = b->p->dropped > 0 ? kept(b) : -1, inverse = -1, used = p;

@@ -1,22 +1,22 @@
-/* Matmuls in cuBLASLt's words; the contract is in gemm.h. */
+/* Matmuls in cuBLASLt's terms; see gemm.h. */
 #include "gemm.h"
 
-/* The operation's operands are called by their places in plim_gemm; only the matrices of A and B
- * change places, at the very end. */
+/* The operation's operands are indexed by their positions in plim_gemm; only the matrices of A and B are exchanged, at
+ * the very end. */
 enum { A = PLIM_GEMM_A, B = PLIM_GEMM_B, C = PLIM_GEMM_C, D = PLIM_GEMM_D };
 enum { MAX_BATCH_DIMS = PLIM_GEMM_MAX_BATCH_DIMS };
 
 struct product {
-    const struct plim_array *array[PLIM_GEMM_OPERANDS]; /* C: NULL where there is none */
+    const struct plim_array *array[PLIM_GEMM_OPERANDS]; /* C: may be NULL */
     int64_t m, n, k;
     int64_t row_stride[PLIM_GEMM_OPERANDS], column_stride[PLIM_GEMM_OPERANDS];
-    /* batch dimensions, outermost first; those of extent 1 are left out */
+    /* batch dimensions, outermost first; those of extent 1 are omitted */
     int dims;
     int64_t extent[MAX_BATCH_DIMS], stride[PLIM_GEMM_OPERANDS][MAX_BATCH_DIMS];
     enum plim_gemm_addend addend;
 };
 
-/* Dimension `i` from the end, as it broadcasts to the result: stride 0 where it repeats. */
+/* Returns the stride of dimension `i` from the end, broadcast to the result: 0 if it repeats. */
 static int64_t stride_from_end(const struct plim_array *a, int i)
 {
     int at = a->ndim - i;
@@ -65,7 +65,7 @@ static void set_strides(struct product *p, int operand, const struct plim_array 
         if (d->shape[d->ndim - i] != 1) p->stride[operand][dim++] = stride_from_end(x, i);
 }
 
-/* C lies as D from here on. */
+/* From here on C has the layout of D. */
 static void lay_out_as_result(struct product *p)
 {
     p->array[C] = p->array[D];
@@ -80,9 +80,8 @@ static void add_copied(struct product *p)
     lay_out_as_result(p);
 }
 
-/* PyTorch's rule for taking the epilogue (addmm_out_cuda_impl in native/cuda/Blas.cpp): a
- * contiguous row, and neither k nor n is 1. It runs along the rows of a row-major result, and is
- * not scaled. */
+/* PyTorch's rule for using the epilogue (addmm_out_cuda_impl in native/cuda/Blas.cpp): a contiguous row, and neither k
+ * nor n is 1. It runs along the rows of a row-major result, and is not scaled. */
 static bool takes_bias_epilogue(const struct product *p, const struct plim_op *op)
 {
     if (op->epilogue != PLIM_EPILOGUE_BIAS || op->beta != 1 || p->k == 1 || p->n == 1) return false;
@@ -132,7 +131,7 @@ static void remove_dim(struct product *p, int dim)
     }
 }
 
-/* Two neighbours are one dimension where every operand steps evenly through both. */
+/* Merges two adjacent dimensions if every operand steps evenly through both. */
 static void merge_batch_dims(struct product *p)
 {
     for (int i = p->dims - 2; i >= 0; i--) {
@@ -145,7 +144,7 @@ static void merge_batch_dims(struct product *p)
     }
 }
 
-/* The innermost batch dimension becomes rows where b is the same for all of it. */
+/* The innermost batch dimension becomes rows if b is the same for all of it. */
 static void fold_into_rows(struct product *p)
 {
     static const int with_rows[] = {A, C, D};
@@ -163,7 +162,7 @@ static void fold_into_rows(struct product *p)
     }
 }
 
-/* Column-major as it lies, or else its transpose is. False: neither. */
+/* Describes a column-major matrix, or its transpose if that is column-major. Returns false if neither is. */
 static bool read_matrix(const struct product *p, int operand, bool turned, int64_t rows,
                         int64_t columns, struct plim_gemm_matrix *out)
 {
@@ -183,7 +182,7 @@ static bool read_matrix(const struct product *p, int operand, bool turned, int64
     return false;
 }
 
-/* All operands with the result as it is, or with everything turned. */
+/* Describes all operands, with the result as it is or with everything transposed. */
 static bool read_matrices(struct product *p, bool turned, struct plim_gemm *g)
 {
     int64_t rows = turned ? p->n : p->m, columns = turned ? p->m : p->n;
@@ -202,7 +201,7 @@ static bool read_matrices(struct product *p, bool turned, struct plim_gemm *g)
     return true;
 }
 
-/* The longest batch dimension goes into the call, the others are runs. */
+/* The longest batch dimension is handled by the call, the others are runs. */
 static void set_batches(const struct product *p, bool turned, struct plim_gemm *g)
 {
     int longest = 0;

@@ -5,8 +5,8 @@
 
 enum { PLAIN_SHARED_BYTES = 48 << 10 };
 
-/* The driver reads an image when it is loaded; the code of a kernel goes to the GPU when the
- * kernel is asked for or launched first (CUDA_MODULE_LOADING=LAZY, which is the default). */
+/* The driver reads an image when it is loaded; a kernel's code is copied to the GPU when the kernel is first looked up
+ * or launched (CUDA_MODULE_LOADING=LAZY, which is the default). */
 static enum plim_status load(struct plim_cuda_modules *m, size_t image, CUmodule *out)
 {
     if (!m->loaded) m->loaded = calloc(plim_cuda_image_count, sizeof(CUmodule));
@@ -19,7 +19,7 @@ static enum plim_status load(struct plim_cuda_modules *m, size_t image, CUmodule
     return st;
 }
 
-/* The image that has the kernel; the number of images: none has. */
+/* Returns the image that contains the kernel; the number of images if none does. */
 static size_t image_of(const char *name)
 {
     for (size_t i = 0; i < plim_cuda_image_count; i++)
@@ -52,7 +52,7 @@ static enum plim_status find(struct plim_cuda_modules *m, const char *name,
     return st;
 }
 
-/* More shared memory than every kernel gets has to be asked for, once. */
+/* More shared memory than the default has to be requested once per kernel. */
 static enum plim_status allow_shared(struct plim_cuda_modules *m, struct plim_cuda_function *f,
                                      uint32_t bytes)
 {

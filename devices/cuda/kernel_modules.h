@@ -1,5 +1,4 @@
-/* Our kernels on the GPU: the images in this executable, each loaded when one of its kernels is
- * first launched. */
+/* Our kernels on the GPU: the images in this executable, each loaded when one of its kernels is first launched. */
 #ifndef PLIM_DEVICES_CUDA_KERNEL_MODULES_H
 #define PLIM_DEVICES_CUDA_KERNEL_MODULES_H
 
@@ -10,14 +9,14 @@
 struct plim_cuda_function {
     const char *name;
     CUfunction function;
-    uint32_t shared_bytes; /* the most dynamic shared memory it may be launched with */
+    uint32_t shared_bytes; /* maximum dynamic shared memory set for it so far */
 };
 
-/* Ready as soon as the two pointers are set. */
+/* Ready for use once the two pointers are set; the rest is zeroed. */
 struct plim_cuda_modules {
     struct plim_cuda_context *context;   /* lent */
     const struct plim_device_info *info; /* of its GPU, lent */
-    CUmodule *loaded;                    /* one for each image, NULL while it is not loaded */
+    CUmodule *loaded;                    /* one per image; NULL: not loaded */
     PLIM_ARRAY(struct plim_cuda_function) functions;
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what they need of the device ------------------------------------------------------------- */
+/* --- what the libraries need from the device -------------------------------------------------- */
 
 static enum plim_status launch_ours(void *user, const struct plim_op *op)
 {
@@ -39,7 +39,7 @@ void plim_cuda_libraries_remember(struct plim_cuda_libraries *l, int fd)
     l->host.memo = &l->memo;
 }
 
-/* The message of a library's failure is the device's last failure. */
+/* Makes the message of a library's failure that of the device. */
 static enum plim_status keep_message(struct plim_cuda_context *c, enum plim_status st,
                                      const struct plim_error *err)
 {
@@ -73,14 +73,14 @@ static enum plim_status fused_attention(struct plim_cuda_libraries *l, const str
     return keep_message(l->context, st, &err);
 }
 
-/* PyTorch's kernels take tensor cores for 16-bit types wherever there are any, and for fp32 from 8.0
- * on (as TF32, three products for one). */
+/* PyTorch's kernels use tensor cores for 16-bit types if the GPU has them, and for fp32 from 8.0 on (as TF32, with
+ * three products). */
 static bool pytorch_has_tensor_cores(const struct plim_device_info *info, const struct plim_op *op)
 {
     return info->compute_capability >= (op->in[0]->dtype == PLIM_F32 ? 80 : 70);
 }
 
-/* What our kernels would be on. */
+/* Returns the engine that our kernels would use. */
 static enum plim_sdpa_engine own_engine(const struct plim_device_info *info,
                                         const struct plim_op *op)
 {
@@ -88,8 +88,8 @@ static enum plim_sdpa_engine own_engine(const struct plim_device_info *info,
     return pytorch_has_tensor_cores(info, op) ? PLIM_SDPA_BY_FALLBACK : PLIM_SDPA_BY_FP32;
 }
 
-/* Ours take the same operands and the same scratch, so what fits does not change. cuDNN comes first
- * where PyTorch takes it, and before what would be a fall-back. */
+/* Our kernels use the same operands and the same scratch, so what fits does not change. cuDNN is preferred if PyTorch
+ * uses it, and to our fall-back kernels. */
 enum plim_status plim_cuda_attention(struct plim_cuda_libraries *l, const struct plim_op *op,
                                      unsigned *engines)
 {

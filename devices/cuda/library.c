@@ -1,4 +1,4 @@
-/* Finding and loading NVIDIA's libraries; the contract is in library.h. */
+/* Finding and loading NVIDIA's libraries; see library.h. */
 #define _GNU_SOURCE /* dladdr, secure_getenv */
 #include "library.h"
 #include "toolkit.h"
@@ -28,7 +28,7 @@ const struct plim_cuda_library_spec plim_cuda_library_cudnn = {
     .help = PLIM_CUDNN_HELP,
 };
 
-/* Versions before 2.9 were counted in another way. */
+/* Versions before 2.9 were numbered differently. */
 const struct plim_cuda_library_spec plim_cuda_library_nccl = {
     .name = "NCCL",
     .soname = "libnccl.so.2",
@@ -72,8 +72,8 @@ static void *load(const char *file)
     return dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Can only the superuser change what is at this path, which has no link in it? Names in a folder
- * with the sticky bit are their owners'. Cuts `path`. */
+/* True if only the superuser can change the file at this path, which contains no link. In a folder with the sticky bit,
+ * names can be changed only by their owners. Truncates `path`. */
 static bool is_only_roots(char *path)
 {
     struct stat info;
@@ -87,7 +87,7 @@ static bool is_only_roots(char *path)
     }
 }
 
-/* Its code runs as us: the superuser takes none that others can change. */
+/* The library's code runs with our rights: the superuser loads none that others can change. */
 static void *load_checked(const char *file, char problem[256])
 {
     if (geteuid() != 0) return load(file);
@@ -101,7 +101,7 @@ static void *load_checked(const char *file, char problem[256])
     return handle;
 }
 
-/* The newest match first: glob sorts upwards. `problem` keeps why a file that is there failed. */
+/* Tries the newest match first: glob sorts in ascending order. `problem` keeps why an existing file failed. */
 static void *load_from(const struct place *place, const char *soname, char problem[256])
 {
     const char *root = place->variable ? secure_getenv(place->variable) : "";

@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, found at run time: no CUDA library is linked, so that the same executable starts
- * on a machine without any of them.
+/* NVIDIA's libraries, loaded at run time: no CUDA library is linked, so the same executable starts on a machine without
+ * any of them.
  *
  * Places, in order; the first that has the file is used:
  *
@@ -13,12 +13,11 @@
  *   the loader's own path                     by soname
  *   $CONDA_PREFIX                             lib
  *
- * A variable with a relative path counts as not set, as do all of them where the program has more
- * rights than its caller. The superuser loads no file from these places that others can change: the
- * file and all folders above it must belong to root.
+ * A variable with a relative path is ignored, as are all of them if the program has more rights than its caller. The
+ * superuser loads no file from these places that others can change: the file and all folders above it must belong to
+ * root.
  *
- * Loading cuBLASLt takes 60 to 200 ms, so open these where they are needed, not at start.
- */
+ * Loading cuBLASLt takes 60 to 200 ms, so open these libraries when they are needed, not at start. */
 #ifndef PLIM_DEVICES_CUDA_LIBRARY_H
 #define PLIM_DEVICES_CUDA_LIBRARY_H
 
@@ -28,7 +27,7 @@
 
 /* A library to look for. Versions are 10000 major + 100 minor + patch, as in all these libraries. */
 struct plim_cuda_library_spec {
-    const char *name;           /* for people: "cuDNN" */
+    const char *name;           /* for messages: "cuDNN" */
     const char *soname;         /* "libcudnn.so.9" */
     const char *version_symbol; /* a function size_t (void) */
     bool version_is_stored;     /* the function is int (int *version) instead */
@@ -45,12 +44,12 @@ struct plim_cuda_library {
     char path[512]; /* the file that was loaded */
 };
 
-/* PLIM_NODEVICE where the library is not found, is too old or does not load: `err` says in one line what was
- * looked for, where, and what helps. */
+/* PLIM_NODEVICE if the library is not found, is too old or does not load: `err` tells in one line what was looked for,
+ * where, and what helps. */
 enum plim_status plim_cuda_library_open(const struct plim_cuda_library_spec *spec,
                                         struct plim_cuda_library *out,
                                         struct plim_error *err) PLIM_MUST_CHECK;
-/* NULL and zeroed are fine. Do not call this once a handle of the library was created: the library has then
+/* NULL and zeroed are allowed. Do not call this after a handle of the library was created: the library has then
  * registered itself with the driver and must stay loaded until the process ends. */
 void plim_cuda_library_close(struct plim_cuda_library *library);
 
@@ -64,14 +63,13 @@ enum plim_status plim_cuda_library_resolve(const struct plim_cuda_library *libra
                                            size_t count, void *functions,
                                            struct plim_error *err) PLIM_MUST_CHECK;
 
-/* "libcudnn.so.9.19.0": the name, with links resolved, of the file that would be loaded, found without
- * loading it: the loader's own path is taken to be LD_LIBRARY_PATH and the usual system folders.
- * "": not found. Returns `out`. */
+/* Returns "libcudnn.so.9.19.0": the name, with links resolved, of the file that would be loaded, found without loading
+ * it: the loader's own path is assumed to be LD_LIBRARY_PATH and the usual system folders. "": not found. Returns
+ * `out`. */
 char *plim_cuda_library_file(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 
-/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads the library, and leaves
- * it loaded: libraries with C++ inside leak memory when unloaded. Returns `out`, always
- * terminated. */
+/* Returns "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads the library, and leaves it
+ * loaded: libraries that contain C++ leak memory when unloaded. Returns `out`, always terminated. */
 char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 
 #endif

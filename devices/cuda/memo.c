@@ -13,7 +13,7 @@ enum { KEY_BYTES = 4096, VALUE_BYTES = 4 << 20, FILE_BYTES = 128 << 20 };
 
 static const uint64_t magic = 0x31736e616c706c70u;
 
-/* In the file, each followed by its key and its value. */
+/* The header of an entry in the file, followed by its key and its value. */
 struct record {
     uint64_t magic, value_bytes, checksum; /* of key and value */
     uint32_t key_bytes, in_use;
@@ -39,7 +39,7 @@ static uint64_t sum_of(const struct key *key, const void *value, size_t size)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* False: a shape that is too large. */
+/* Returns false if the shape is too large. */
 static bool make_key(const struct plim_memo *memo, const struct plim_memo_question *q,
                      struct key *out)
 {
@@ -114,7 +114,7 @@ void plim_memo_release(const struct plim_memo *memo, struct plim_memo_answer *an
     *answer = (struct plim_memo_answer){0};
 }
 
-/* The head comes last: a record whose writer was killed has none. */
+/* The header is written last: an entry whose writer was killed has none. */
 void plim_memo_keep(const struct plim_memo *memo, const struct plim_memo_question *question,
                     const void *bytes, size_t size)
 {

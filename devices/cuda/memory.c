@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
-#define WINDOWS_GPU "/dev/dxg" /* the GPU as WSL shows it */
+#define WINDOWS_GPU "/dev/dxg" /* the GPU in WSL */
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
-/* All arrays here are sorted by address and of items that begin with it. */
+/* All arrays here are sorted by address, and their items start with it. */
 static size_t place_of(const void *items, size_t count, size_t item_bytes, uint64_t address)
 {
     size_t low = 0;
@@ -26,7 +26,7 @@ static size_t place_of(const void *items, size_t count, size_t item_bytes, uint6
 #define PLACE_OF(array, address)                                                                   \
     place_of((array)->items, (array)->count, sizeof(*(array)->items), (address))
 
-/* Puts `value`, for which there is room, into its place. */
+/* Inserts `value`, for which there is room, at its position. */
 #define INSERT(array, value)                                                                       \
     do {                                                                                           \
         size_t place_ = PLACE_OF((array), (value).address);                                        \
@@ -43,9 +43,9 @@ static size_t place_of(const void *items, size_t count, size_t item_bytes, uint6
                 ((array)->count - (place)) * sizeof(*(array)->items));                             \
     } while (0)
 
-/* --- how much --------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
-/* Whether `bytes` more may be asked of the driver at all. */
+/* Checks whether `bytes` more may be requested from the driver. */
 static enum plim_status admit(const struct plim_cuda_memory *m, int64_t bytes)
 {
     int64_t limit = m->capacity_bytes - m->held_bytes;
@@ -55,7 +55,7 @@ static enum plim_status admit(const struct plim_cuda_memory *m, int64_t bytes)
     return PLIM_OOM;
 }
 
-/* What a result of a call means that asked the driver for memory. */
+/* Returns the status for the result of a call that requested memory from the driver. */
 static enum plim_status check(const struct plim_cuda_memory *m, const char *call, CUresult result,
                               int64_t bytes)
 {
@@ -150,7 +150,7 @@ static enum plim_status map_chunk(struct plim_cuda_memory *m, uint64_t address, 
     return PLIM_OK;
 }
 
-/* Unmaps `count` chunks from `first` on. */
+/* Unmaps `count` chunks starting with `first`. */
 static void unmap_chunks(struct plim_cuda_memory *m, size_t first, size_t count)
 {
     for (size_t i = first; i < first + count; i++) {
@@ -162,7 +162,7 @@ static void unmap_chunks(struct plim_cuda_memory *m, size_t first, size_t count)
     if (count) REMOVE(&m->chunks, first, count); /* an empty array has no address */
 }
 
-/* All chunks that lie in the extent. */
+/* Unmaps all chunks inside the extent. */
 static void unmap_extent(struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
 {
     size_t first = PLACE_OF(&m->chunks, address), end = first;
@@ -173,7 +173,7 @@ static void unmap_extent(struct plim_cuda_memory *m, uint64_t address, int64_t b
     unmap_chunks(m, first, end - first);
 }
 
-/* What is mapped at once can only be unmapped at once: a page is a piece of its own. */
+/* What is mapped together can only be unmapped together: a page is a chunk of its own. */
 enum plim_status plim_cuda_range_map(struct plim_cuda_memory *m, uint64_t address, int64_t bytes,
                                      int64_t page_bytes)
 {
@@ -198,7 +198,7 @@ void plim_cuda_range_unmap(struct plim_cuda_memory *m, uint64_t address, int64_t
     if (held - m->held_bytes != bytes) m->context->suspect = true;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- clear and close -------------------------------------------------------------------------- */
 
 enum plim_status plim_cuda_memory_open(struct plim_cuda_memory *m,
                                        struct plim_cuda_context *context, int64_t capacity_bytes)

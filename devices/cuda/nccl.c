@@ -8,7 +8,7 @@
 
 enum { WARM_UPS = 5, REPEATS = 21 };
 
-/* What is taken from <nccl.h>, which is not there to build with. */
+/* Declarations from <nccl.h>, which is not available at build time. */
 enum { NCCL_SUCCESS = 0, NCCL_FLOAT32 = 7, NCCL_SUM = 0 };
 typedef struct ncclComm *nccl_comm;
 
@@ -65,7 +65,7 @@ static enum plim_status check_driver(const struct ring *r, int gpu, const char *
 #define DRIVER(r, gpu, call, ...)                                                                  \
     PLIM_TRY(check_driver(r, gpu, #call, (r)->members[gpu].context.driver->call(__VA_ARGS__)))
 
-/* What follows is of this GPU's. */
+/* Makes the following calls apply to this GPU. */
 static enum plim_status enter(const struct ring *r, int gpu)
 {
     enum plim_status st = PLIM_OK;
@@ -76,7 +76,7 @@ out:
 
 /* --- a ring ----------------------------------------------------------------------------------- */
 
-/* A library that is nowhere names many places: the first half of the sentence is enough here. */
+/* The message for a missing library names many places: its first half is enough here. */
 static enum plim_status load(struct ring *r, struct plim_all_reduce *out)
 {
     struct plim_cuda_library library;
@@ -115,7 +115,7 @@ out:
     return st;
 }
 
-/* Only what NCCL may leave outside of this process: its end gives back the rest. */
+/* Destroys only what NCCL may leave outside of this process, whose end frees the rest. */
 static void close_ring(struct ring *r, bool is_sound)
 {
     for (int i = 0; is_sound && i < r->count; i++) (void)r->nccl.comm_destroy(r->comms[i]);
@@ -139,7 +139,7 @@ out:
     return st;
 }
 
-/* `after`: the event behind the timed one, else that before it. */
+/* Records an event; `after`: the event after the timed one, otherwise that before it. */
 static enum plim_status mark(const struct ring *r, bool after)
 {
     enum plim_status st = PLIM_OK;
@@ -152,7 +152,7 @@ out:
     return st;
 }
 
-/* The least that a GPU saw. */
+/* Stores the shortest time measured by a GPU. */
 static enum plim_status read_seconds(const struct ring *r, double *seconds)
 {
     enum plim_status st = PLIM_OK;

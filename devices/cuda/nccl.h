@@ -6,10 +6,10 @@
 
 /* plim_all_reduce_measure() in builds with CUDA.
  *
- * This one thread drives all GPUs. Training programs use a process for each GPU, which changes how GPUs reach
- * each other's memory but not what their links carry. The thread launches on one GPU after the other, so GPUs
- * that begin earlier wait for the last one, which does not wait. Therefore each time is the shortest that
- * any GPU saw, and untimed launches beforehand keep all of them busy meanwhile. */
+ * One thread drives all GPUs. Training programs use a process for each GPU, which changes how GPUs access each other's
+ * memory but not the bandwidth of their links. The thread launches on one GPU after another, so GPUs that start earlier
+ * wait for the last one, which does not wait. Therefore the shortest time measured by any GPU is used, and untimed
+ * launches beforehand keep all of them busy meanwhile. */
 enum plim_status plim_nccl_measure(int gpus, struct plim_all_reduce *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -1,8 +1,8 @@
-/* Pieces in scratch blocks; the contract is in placement.h. */
+/* Placing parts in scratch blocks; see placement.h. */
 #include "placement.h"
 #include "autotune/base/round.h"
 
-/* Lays out the pieces given to a block. Returns what is left of it; negative: too much. */
+/* Lays out the parts assigned to a block. Returns the space left; negative: too little. */
 static int64_t lay_out(const struct plim_array *block, int number, struct plim_piece *pieces,
                        const int *block_of, int count)
 {

@@ -3,7 +3,7 @@
 #include "plan_rows.h"
 
 enum { BATCH, HEADS, LENGTH, SIZE, DIMS, VECTOR = 8, VECTOR_BYTES = 16, MAX_BLOCKS = 0x7fffffff,
-       MAX_LENGTH = 1 << 30 /* numbers of rows and tiles beyond them fit 32 bits */ };
+       MAX_LENGTH = 1 << 30 /* numbers of rows and tiles including padding fit into 32 bits */ };
 
 static struct plim_cuda_heads heads_of(const struct plim_array *a)
 {
@@ -39,7 +39,7 @@ static enum plim_status check_inputs(const struct plim_array *q, const struct pl
     return fits ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-/* The mask in the shape of the scores, with strides of 0. NULL: none. */
+/* Broadcasts the mask to the shape of the scores, with strides of 0. NULL: none. */
 static enum plim_status describe_mask(const struct plim_array *mask, struct plim_attention_args *a,
                                       int64_t batch)
 {
@@ -55,7 +55,7 @@ static enum plim_status describe_mask(const struct plim_array *mask, struct plim
     return PLIM_OK;
 }
 
-/* (n + 1) int32, of queries and keys alike. NULL: one document. */
+/* Describes boundaries (n + 1), int32, for both queries and keys. NULL: one document. */
 static enum plim_status describe_documents(const struct plim_array *ends, struct plim_attention_args *a)
 {
     if (!ends) return PLIM_OK;
@@ -139,7 +139,7 @@ static enum plim_status describe_backward(const struct plim_op *op,
     return PLIM_OK;
 }
 
-/* `kernels`: for head sizes up to 64, 128, 256; `rows`: what the tiles are of. */
+/* `kernels`: for head sizes up to 64, 128, 256; `rows`: the array that is divided into tiles. */
 static enum plim_status launch(const struct plim_cuda_plan *plan, const char *const kernels[3],
                                const struct plim_array *rows,
                                const struct plim_attention_args *args)

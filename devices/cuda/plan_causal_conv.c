@@ -19,7 +19,7 @@ static enum plim_status check_document(const struct plim_array *document, const 
     return document->dtype == PLIM_I32 && plim_cuda_plan_is_contiguous(document) ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-/* to: as x */
+/* `to` is described like x. */
 static enum plim_status describe(const struct plim_array *to, const struct plim_array *x,
                                  const struct plim_array *weight, const struct plim_array *document,
                                  struct plim_causal_conv_args *args)

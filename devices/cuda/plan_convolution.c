@@ -77,7 +77,8 @@ enum plim_status plim_cuda_plan_patches_backward(const struct plim_cuda_plan *pl
 
 /* --- along rows ------------------------------------------------------------------------------- */
 
-/* Rows (b, c, s), kernels (c, 1, k), results (b, c, l): *padding zeros on either side of a row. */
+/* Checks rows (b, c, s), kernels (c, 1, k), results (b, c, l), and stores the zeros at either end of a row in
+ * *padding. */
 static enum plim_status check_depthwise(const struct plim_array *x, const struct plim_array *w,
                                         const struct plim_array *y, int64_t *padding)
 {

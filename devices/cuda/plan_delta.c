@@ -15,7 +15,7 @@ static enum plim_status take_documents(const struct plim_array *ends, struct pli
     if (ends->dtype != PLIM_I32 || !plim_cuda_plan_is_contiguous(ends)) return PLIM_UNSUPPORTED;
     s->ends = ends->data;
     s->rows = ends->shape[0] - 1;
-    s->chunks = s->seq / PLIM_DELTA_CHUNK + s->rows; /* or fewer */
+    s->chunks = s->seq / PLIM_DELTA_CHUNK + s->rows; /* maximum */
     return PLIM_OK;
 }
 
@@ -37,7 +37,7 @@ static enum plim_status sizes_of(const struct plim_array *keys, const struct pli
 
 /* --- operands --------------------------------------------------------------------------------- */
 
-/* What an operand is: (b, s, heads, its width), (b, s, heads), (b, chunks, heads, d, e) or (parts, b, s, heads) */
+/* Shapes of operands: (b, s, heads, width), (b, s, heads), (b, chunks, heads, d, e) or (parts, b, s, heads) */
 enum shape { KEYS, VALUES, SQUARES, NUMBERS, STATES, PARTS };
 
 struct operand {
@@ -92,13 +92,13 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const char *ke
     return blocks ? plim_cuda_plan_launch(plan, kernel, blocks, PLIM_DELTA_THREADS, args, bytes) : PLIM_OK;
 }
 
-/* Chunks and heads */
+/* Number of chunks times heads. */
 static int64_t blocks_of(const struct plim_delta_sizes *s)
 {
     return s->seq ? s->batch * s->chunks * s->heads : 0;
 }
 
-/* Rows or documents, heads and columns of the states */
+/* Number of rows or documents, times heads, times groups of columns of the states. */
 static int64_t blocks_along(const struct plim_delta_sizes *s)
 {
     int64_t parts = (s->value + PLIM_DELTA_COLUMNS - 1) / PLIM_DELTA_COLUMNS;
@@ -109,7 +109,7 @@ static int64_t blocks_along(const struct plim_delta_sizes *s)
 
 enum plim_status plim_cuda_plan_chunk_sums(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
-    struct plim_array one = *op->in[0]; /* number for each token and head */
+    struct plim_array one = *op->in[0]; /* one number per token and head */
     struct plim_chunk_sums_args args;
     enum plim_status st;
     if (one.ndim != 3) return PLIM_INVALID;

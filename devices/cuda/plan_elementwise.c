@@ -1,10 +1,10 @@
-/* Operations that treat every element by itself. */
+/* Elementwise operations. */
 #include "planner.h"
 #include "walk.h"
 
 #include <math.h>
 
-/* --- what they share -------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 static bool are_integers(const struct plim_array *const *arrays, int count)
 {
@@ -18,7 +18,7 @@ static bool is_whole(double x)
     return x >= -0x1p63 && x < 0x1p63 && x == floor(x);
 }
 
-/* A kernel in its forms: by arithmetic, one element a thread or several. */
+/* Variants of a kernel: by arithmetic, with one element per thread or several. */
 enum { FLOAT, INTEGER };
 typedef const char *const kernel_forms[2][2];
 
@@ -43,7 +43,7 @@ static struct plim_elementwise_args args_of(const struct plim_op *op, int functi
         .alpha = op->alpha, .beta = op->beta, .seed = op->seed, .function = (uint8_t)function};
 }
 
-/* --- without operands ------------------------------------------------------------------------- */
+/* --- no operands ------------------------------------------------------------------------------ */
 
 enum plim_status plim_cuda_plan_nullary(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
@@ -54,13 +54,13 @@ enum plim_status plim_cuda_plan_nullary(const struct plim_cuda_plan *plan, const
         return PLIM_INVALID;
     enum plim_status st = plim_walk_init(&args.walk, op->out, 1, PLIM_WALK_ORDERED);
     if (st != PLIM_OK) return st;
-    /* A type that holds every integer exactly, and rounds as the others do. */
+    /* a type that holds every integer exactly, and rounds like the others */
     return launch(plan, forms, integers, &args);
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-/* Elements that keep their type are moved as bits. */
+/* Elements whose type does not change are moved as bits. */
 static void treat_as_bits(struct plim_walk *w)
 {
     static const uint8_t bits[PLIM_DTYPE_COUNT] = {PLIM_I32, PLIM_RAW16, PLIM_RAW16, PLIM_I64,
@@ -78,8 +78,7 @@ static void swap_dims(struct plim_walk *w, int a, int b)
     }
 }
 
-/* Whether the output is contiguous along dimension 0 and the input along another, which becomes
- * dimension 1. */
+/* True if the output is contiguous along dimension 0 and the input along another, which becomes dimension 1. */
 static bool make_transposition(struct plim_walk *w)
 {
     const uint64_t worth = PLIM_TILE / 4;
@@ -130,9 +129,9 @@ enum plim_status plim_cuda_plan_copy(const struct plim_cuda_plan *plan, const st
     return copy_array(plan, op->out[0], op->in[0]);
 }
 
-/* --- functions -------------------------------------------------------------------------------- */
+/* --- elementwise functions -------------------------------------------------------------------- */
 
-/* The result and `count` inputs. */
+/* Describes the result and `count` inputs. */
 static enum plim_status walk_operands(const struct plim_op *op, int count,
                                       const struct plim_array **operands, struct plim_walk *w)
 {
@@ -195,7 +194,7 @@ enum plim_status plim_cuda_plan_where(const struct plim_cuda_plan *plan, const s
     return launch(plan, forms, integers, &args);
 }
 
-/* Arrays of pairs of numbers, without the dimension that has the two */
+/* Views arrays of pairs of numbers as arrays of their first parts. */
 static bool take_first_parts(const struct plim_op *op, struct plim_array first[3])
 {
     const struct plim_array *all[3] = {op->out[0], op->in[0], op->in[1]};
@@ -248,7 +247,7 @@ enum plim_status plim_cuda_plan_triangle(const struct plim_cuda_plan *plan, cons
     return launch(plan, forms, are_integers(operands, 2), &args);
 }
 
-/* A copy from the end. */
+/* A copy that starts at the end. */
 enum plim_status plim_cuda_plan_flip(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_array turned = *op->in[0];
@@ -272,7 +271,7 @@ enum plim_status plim_cuda_plan_dropout(const struct plim_cuda_plan *plan, const
 
 /* --- concatenation ---------------------------------------------------------------------------- */
 
-/* What an input is in the result: its extent along `dim`. */
+/* Returns an input's extent along `dim` in the result. */
 static int64_t cat_extent(const struct plim_array *in, int dim)
 {
     return in->ndim ? in->shape[dim] : 1;
@@ -295,7 +294,7 @@ static enum plim_status cat_check(const struct plim_op *op, bool *is_plain)
     return total == out->shape[op->dim] ? PLIM_OK : PLIM_INVALID;
 }
 
-/* Of any strides and types: a copy each. */
+/* For any strides and types: one copy per input. */
 static enum plim_status cat_copies(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_array part = *op->out[0];
@@ -309,7 +308,7 @@ static enum plim_status cat_copies(const struct plim_cuda_plan *plan, const stru
     return st;
 }
 
-/* The widest unit that divides all addresses and lengths. */
+/* Returns the widest unit that divides all addresses and lengths. */
 static uint32_t cat_unit(const struct plim_cat_args *args, int count, const uint64_t *row_bytes)
 {
     uint64_t bits = 16 | args->out | args->out_stride;

@@ -3,8 +3,8 @@
 #include "planner.h"
 #include "walk.h"
 
-/* Rows and their indices as (.., width) and (.., 1). Where the dimensions differ, but not their
- * product, both are one row of tokens; then both have to be contiguous. */
+/* Views rows and their indices as (.., width) and (.., 1). If the dimensions differ, but not their product, both become
+ * one row of tokens, for which they have to be contiguous. */
 static enum plim_status align_tokens(struct plim_array *rows, struct plim_array *indices)
 {
     int64_t tokens = plim_array_elements(indices), width = rows->shape[rows->ndim - 1];
@@ -35,7 +35,7 @@ static void put_table(struct plim_embedding_args *args, const struct plim_array 
     for (int d = 0; d < 2; d++) args->table_stride[d] = table->stride[d] * bytes;
 }
 
-/* Whether packs of a row of the table are contiguous and aligned. */
+/* True if packs of a row of the table are contiguous and aligned. */
 static bool table_is_vector(const struct plim_embedding_args *args)
 {
     int bytes = plim_dtype_size((enum plim_dtype)args->table_dtype);
@@ -85,7 +85,7 @@ enum plim_status plim_cuda_plan_embedding(const struct plim_cuda_plan *plan,
 
 /* --- the gradient ----------------------------------------------------------------------------- */
 
-/* Launches of one gradient; each takes the columns of a slab in threads, and loops over the rest. */
+/* Launches of one gradient; each assigns the columns of a slab to threads, and loops over the rest. */
 struct gradient {
     const struct plim_cuda_plan *plan;
     struct plim_embedding_sorted_args args;
@@ -98,7 +98,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* A block for each of `units`, or as many as fill the GPU, times the slabs. */
+/* Launches one block per unit, or as many as fill the GPU, times the slabs. */
 static enum plim_status launch(const struct gradient *g, const char *kernel, int64_t units,
                                int64_t slabs, size_t args_bytes)
 {
@@ -112,7 +112,7 @@ static enum plim_status launch(const struct gradient *g, const char *kernel, int
     return g->plan->emit(g->plan->user, &launched);
 }
 
-/* A block of the scratch that is large enough and was not taken yet; 0: there is none. */
+/* Takes a block of the scratch that is large enough and not in use; 0 if there is none. */
 static uint64_t take(const struct plim_op *op, unsigned *taken, int64_t bytes)
 {
     for (unsigned i = 0; i < op->n_scratch; i++) {
@@ -125,7 +125,7 @@ static uint64_t take(const struct plim_op *op, unsigned *taken, int64_t bytes)
     return 0;
 }
 
-/* Where PyTorch sorts there is room to sort. */
+/* If PyTorch sorts, the scratch has room for sorting. */
 static bool find_room(const struct plim_op *op, struct plim_embedding_sorted_args *args,
                       uint64_t pairs[2])
 {

@@ -9,7 +9,7 @@ enum { ROWS_OF_WARP = 16, MAX_BLOCKS = 0x7fffffff, ROW_DIMS = 3 };
 struct plim_flash {
     const char *forward, *dq, *dkv;
     enum plim_dtype dtype;
-    int capability; /* the least */
+    int capability; /* minimum */
     int element_bytes, size, warps, keys, dq_keys, queries, stages, wide, columns;
 };
 
@@ -30,7 +30,7 @@ static const struct plim_flash kernels[] = {
 #undef FLASH
 };
 
-/* --- which ------------------------------------------------------------------------------------ */
+/* --- choice of the kernel --------------------------------------------------------------------- */
 
 static bool is_fit(const struct plim_cuda_heads *a, enum plim_dtype dtype)
 {
@@ -44,7 +44,7 @@ static bool are_fit(const struct plim_attention_args *a, enum plim_dtype dtype)
            is_fit(&a->dk, dtype) && is_fit(&a->dv, dtype);
 }
 
-/* Room for a number for every query of every head. */
+/* Finds room for one number per query of every head. */
 static bool find_sums(const struct plim_op *op, uint64_t *address)
 {
     const struct plim_array *q = op->in[1];
@@ -73,13 +73,13 @@ const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *inf
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* A head's columns, so many to a block. */
+/* Returns the number of parts of a head's columns, with `columns` per block. */
 static int parts_of(int size, int columns)
 {
     return (size + columns - 1) / columns;
 }
 
-/* `elements` of the kernels' type and `numbers` of fp32 are in shared memory. */
+/* `elements` of the kernels' type and `numbers` in fp32 are in shared memory. */
 static enum plim_status launch(const struct plim_cuda_plan *plan, const struct plim_flash *flash,
                                const char *kernel, const struct plim_array *rows, int parts,
                                int elements, int numbers, const struct plim_flash_args *args)

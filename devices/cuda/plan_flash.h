@@ -5,9 +5,9 @@
 #include "kernels/args_attention.h"
 #include "planner.h"
 
-/* The tensor-core kernels for a call; NULL: none, because the GPU's compute capability is below 8.0 (for
- * fp16 below 7.5), types differ, rows are not multiples of 16 bytes, heads are too large, or a backward
- * pass has no scratch for the sums of its rows. */
+/* Returns the tensor-core kernels for a call; NULL if there are none, because the GPU's compute capability is below 8.0
+ * (for fp16 below 7.5), types differ, rows are not multiples of 16 bytes, heads are too large, or a backward pass has
+ * no scratch for the sums of its rows. */
 struct plim_flash;
 const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *info,
                                               const struct plim_op *op,

@@ -1,4 +1,4 @@
-/* Gated MLPs: arrays of one shape that lie without gaps, as the matrices do that make them. */
+/* Gated MLPs: arrays of one shape without gaps, like the results of matrix products. */
 #include "kernels/args_gated.h"
 #include "plan_rows.h"
 
@@ -24,7 +24,7 @@ static enum plim_status check(const struct plim_array *a, const struct plim_arra
     return PLIM_OK;
 }
 
-/* All operands of `op` are like its first input. */
+/* All operands of `op` have the layout of its first input. */
 static enum plim_status launch(const struct plim_cuda_plan *plan, const char *kernel, const struct plim_op *op,
                                struct plim_gated_args *args)
 {

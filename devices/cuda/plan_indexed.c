@@ -1,9 +1,9 @@
-/* What stands where an index says. */
+/* Reading and writing elements and rows by index. */
 #include "kernels/args_indexed.h"
 #include "plan_rows.h"
 #include "walk.h"
 
-/* How many indices there are in memory, one behind the other: leading dimensions may repeat them. 0: others. */
+/* Returns the number of adjacent indices in memory, which leading dimensions may repeat; 0 for other layouts. */
 static int64_t period_of(const struct plim_array *indices)
 {
     int64_t period = 1;
@@ -14,7 +14,7 @@ static int64_t period_of(const struct plim_array *indices)
     return period;
 }
 
-/* What the kernels take but for strides; PLIM_UNSUPPORTED, PLIM_INVALID: they do not. */
+/* Describes everything except strides; PLIM_UNSUPPORTED, PLIM_INVALID: the kernels cannot process it. */
 static enum plim_status by_index_args(const struct plim_array *rows, const struct plim_array *named,
                                       const struct plim_array *indices, struct plim_by_index_args *args)
 {
@@ -37,7 +37,7 @@ static enum plim_status by_index_args(const struct plim_array *rows, const struc
     return PLIM_OK;
 }
 
-/* `rows` and `named` along the last dimension; the kernel's name without its type. */
+/* `rows` and `named` along the last dimension; `kernel` is the kernel's name without its type. */
 static enum plim_status by_index(const struct plim_cuda_plan *plan, const struct plim_array *rows,
                                  const struct plim_array *named, const struct plim_array *indices,
                                  const char *const kernels[2])
@@ -80,7 +80,7 @@ enum plim_status plim_cuda_plan_add_by_index(const struct plim_cuda_plan *plan, 
 
 /* --- whole rows ------------------------------------------------------------------------------- */
 
-/* `named` as rows that repeat its first one, and how its leading dimensions count them. */
+/* Views `named` as rows that repeat its first one, and describes how its leading dimensions number them. */
 static enum plim_status count_rows(const struct plim_array *rows, const struct plim_array *named,
                                    const struct plim_array *indices, struct plim_array *first,
                                    struct plim_rows_by_index_args *args)
@@ -116,7 +116,7 @@ static bool row_steps_are_vectors(const struct plim_rows_by_index_args *args)
     return are;
 }
 
-/* `kernels`: of floats by vectors, of floats, of integers. */
+/* `kernels`: for floats by vectors, for floats, for integers. */
 static enum plim_status move_rows(const struct plim_cuda_plan *plan, const struct plim_array *rows,
                                   const struct plim_array *named, const struct plim_array *indices,
                                   const char *const kernels[3])

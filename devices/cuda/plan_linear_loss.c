@@ -1,4 +1,4 @@
-/* Losses of a linear layer's logits, on tensor cores alone. */
+/* Losses of a linear layer's logits, only on tensor cores. */
 #include "kernels/args_linear_loss.h"
 #include "plan_rows.h"
 
@@ -10,7 +10,7 @@ static int64_t divide_up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* An array that lies as kernels read it, of `elements` of a type; NULL: not there. */
+/* Checks that an array is contiguous, and has this type and number of elements; NULL: absent. */
 static enum plim_status check(const struct plim_array *a, enum plim_dtype dtype, int64_t elements)
 {
     if (!a) return PLIM_OK;
@@ -18,7 +18,7 @@ static enum plim_status check(const struct plim_array *a, enum plim_dtype dtype,
     return a->dtype == (uint8_t)dtype && plim_cuda_plan_is_contiguous(a) ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-/* Rows of whole 16 bytes */
+/* True if rows are multiples of 16 bytes. */
 static bool is_whole(const struct plim_array *a)
 {
     return !a || (a->data % WHOLE_BYTES == 0 && a->shape[1] * plim_dtype_size(a->dtype) % WHOLE_BYTES == 0);
@@ -28,7 +28,7 @@ static const char *const kernels[][2] = {{"linear_lse_bf16", "linear_lse_fp16"},
                                          {"linear_lse_backward_bf16", "linear_lse_backward_fp16"}};
 
 struct operands {
-    const struct plim_array *x, *weight, *targets, *places, *bias; /* targets, bias: or NULL */
+    const struct plim_array *x, *weight, *targets, *places, *bias; /* targets and bias may be NULL */
 };
 
 static enum plim_status describe(struct plim_linear_head_args *head, const struct plim_op *op,
@@ -63,7 +63,7 @@ out:
     return st;
 }
 
-/* Is there a number for each of them? */
+/* True if the scratch has a counter for each turn. */
 static bool has_turns(const struct plim_op *op, int i, int64_t turns)
 {
     const struct plim_array *a = i < op->n_scratch ? op->scratch[i] : NULL;
@@ -85,7 +85,8 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const char *ke
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-/* Blocks for a few waves, so that the last one is a small part: each goes through as many tiles of classes. */
+/* Returns the number of tiles per block such that there are a few waves of blocks, so that the last wave is a small
+ * part: each block processes as many tiles of classes. */
 static int64_t tiles_of_block(const struct plim_cuda_plan *plan, int64_t tiles_of_places, int64_t tiles_of_classes)
 {
     int64_t blocks = (int64_t)plim_cuda_plan_multiprocessors(plan) * BLOCKS_OF_MULTIPROCESSOR * WAVES;
@@ -144,7 +145,7 @@ out:
 
 /* --- backward --------------------------------------------------------------------------------- */
 
-/* Where the gradients lie, and who adds to them when. */
+/* Describes the gradients, and the counters of turns of the blocks that add to them. */
 static enum plim_status describe_gradients(struct plim_linear_lse_backward_args *args, const struct plim_op *op)
 {
     const struct plim_array *dx = op->n_out > 0 ? op->out[0] : NULL, *dweight = op->n_out > 1 ? op->out[1] : NULL,
@@ -156,7 +157,7 @@ static enum plim_status describe_gradients(struct plim_linear_lse_backward_args 
     PLIM_TRY(check(dx, dtype, head->rows * head->width));
     PLIM_TRY(check(dweight, dtype, head->classes * head->width));
     PLIM_TRY(check(dbias, PLIM_F32, head->classes));
-    if (dbias && !dweight) return PLIM_UNSUPPORTED; /* nothing says whose turn it is */
+    if (dbias && !dweight) return PLIM_UNSUPPORTED; /* dbias uses the turns of dweight */
     if (dx && !has_turns(op, 0, divide_up(head->count, TILE) * steps)) return PLIM_UNSUPPORTED;
     if (dweight && !has_turns(op, 1, divide_up(head->classes, TILE) * steps)) return PLIM_UNSUPPORTED;
     head->whole = head->whole && (!dx || is_whole(dx)) && (!dweight || is_whole(dweight));

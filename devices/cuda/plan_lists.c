@@ -11,7 +11,7 @@ static bool have_one_order(const struct plim_array *a, const struct plim_array *
     return true;
 }
 
-/* Every element once, in some order of dimensions. */
+/* True if every element occurs once, in some order of dimensions. */
 static bool has_no_gaps(const struct plim_array *a)
 {
     int64_t step = 1;

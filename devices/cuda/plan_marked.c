@@ -1,9 +1,9 @@
-/* Where elements are not 0, and elements that go there. */
+/* Finding nonzero elements, and writing elements at their positions. */
 #include "kernels/args_marked.h"
 #include "planner.h"
 #include "walk.h"
 
-/* Each block reads all that is before its share, which so many blocks of so few elements do at once. */
+/* Each block reads everything before its share; this number of blocks does that for few elements each at once. */
 static int64_t blocks_of(uint64_t elements)
 {
     enum { MOST = 64, SHARE = 16 * PLIM_MARKED_THREADS };

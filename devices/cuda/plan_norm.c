@@ -3,10 +3,10 @@
 
 enum { MAX_GRID_Y = 65535 };
 
-/* Of rms_norm_backward_parts, which a GPU has few blocks of */
+/* For rms_norm_backward_parts, which has few blocks per GPU. */
 enum { PARTS_SHARED_BYTES = 48 << 10, PARTS_WARP_COLUMNS = 1024, VECTOR = 8, VECTOR_BYTES = 16 };
 
-/* Arrays that are read as they lie: of a floating type, contiguous, of `elements`; or not there. */
+/* Checks arrays that are read in their layout: floating-point, contiguous, with `elements`; or absent. */
 static enum plim_status check_flat(const struct plim_array *a, int64_t elements)
 {
     if (!a) return PLIM_OK;
@@ -121,8 +121,8 @@ out:
     return st;
 }
 
-/* Rows of up to PARTS_WARP_COLUMNS are a warp's or less, and as many at a time as their sums have room for; longer ones
- * are the block's. */
+/* Rows of up to PARTS_WARP_COLUMNS are processed by at most a warp, as many at a time as there is room for their sums;
+ * longer ones by a whole block. */
 static enum plim_status launch_parts(const struct plim_cuda_plan *plan, struct plim_rms_norm_backward_args *args)
 {
     int64_t columns = args->rows.columns, step = (columns + VECTOR - 1) / VECTOR * VECTOR;

@@ -1,4 +1,4 @@
-/* Numbers in few bits: everything contiguous, as bitsandbytes asks for. */
+/* Quantised numbers: everything contiguous, as bitsandbytes requires. */
 #include "kernels/args_quantized.h"
 #include "plan_rows.h"
 
@@ -14,7 +14,7 @@ static int64_t blocks_of(int64_t elements, int64_t block)
     return (elements + block - 1) / block;
 }
 
-/* The numbers that codes stand for: those of the type, or the operand's. */
+/* Describes the values of codes: those of the type, or the operand's. */
 static enum plim_status read_book(const struct plim_op *op, const struct plim_array *operand,
                                   struct plim_cuda_book *out)
 {
@@ -22,14 +22,14 @@ static enum plim_status read_book(const struct plim_op *op, const struct plim_ar
     const double *nibbles = plim_nibble_book((enum plim_quantized)op->quantized);
     *out = (struct plim_cuda_book){.nibbles = nibbles != NULL};
     for (int i = 0; nibbles && i < PLIM_NIBBLES; i++) out->nibble[i] = (float)nibbles[i];
-    if (nibbles && op->block % 2) return PLIM_UNSUPPORTED; /* a byte has two scales */
+    if (nibbles && op->block % 2) return PLIM_UNSUPPORTED; /* a byte would have two scales */
     if (op->quantized != PLIM_QUANTIZED_BOOK) return PLIM_OK;
     if (!operand || plim_array_elements(operand) != PLIM_BOOK) return PLIM_INVALID;
     out->book = plim_cuda_plan_flat(operand);
     return is_flat(operand, true) ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-/* `x`: what is or becomes quantised. */
+/* `x`: the array that is quantised, or the result. */
 static enum plim_status fill_args(const struct plim_op *op, const struct plim_array *x,
                                   const struct plim_array *codes, const struct plim_array *scales,
                                   const struct plim_array *book, struct plim_quantized_args *args)
@@ -75,7 +75,7 @@ enum plim_status plim_cuda_plan_dequantize(const struct plim_cuda_plan *plan, co
 
 enum { A, CODES, SCALES, BIAS, SCALE_CODES, SCALE_BOOK, OFFSET };
 
-/* Scales that are codes themselves, of NESTED_BLOCK to a scale, less a number. */
+/* Describes scales that are quantised themselves, with NESTED_BLOCK per scale, minus an offset. */
 static enum plim_status read_nested(const struct plim_op *op, int64_t blocks, struct plim_matmul_4bit_args *args)
 {
     const struct plim_array *codes = plim_cuda_plan_input(op, SCALE_CODES), *offset = plim_cuda_plan_input(op, OFFSET);

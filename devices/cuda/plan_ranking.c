@@ -1,4 +1,4 @@
-/* Where the largest stand, and the order of numbers. */
+/* Indices of the largest elements, and sorting. */
 #include "kernels/args_ranking.h"
 #include "plan_rows.h"
 
@@ -6,12 +6,12 @@ enum plim_status plim_cuda_plan_argmax(const struct plim_cuda_plan *plan, const 
 {
     const struct plim_array *x = op->in[0], *places = op->out[0];
     struct plim_argmax_args args = {.places = places->data};
-    struct plim_array numbers = *x; /* int32 lies as fp32 does, and is read as a number below 2^24 */
+    struct plim_array numbers = *x; /* int32 has fp32's layout, and is read as a number below 2^24 */
     if (x->dtype == PLIM_I32) numbers.dtype = PLIM_F32;
     const struct plim_row_operand_of operands[] = {{&numbers, &args.x}};
     if (x->ndim < 1 || x->shape[x->ndim - 1] < 1) return PLIM_INVALID;
     if (plim_array_elements(x) != plim_array_elements(places) * x->shape[x->ndim - 1]) return PLIM_INVALID;
-    if (op->part > 0) return PLIM_OK; /* part 0 did it all */
+    if (op->part > 0) return PLIM_OK; /* part 0 has computed everything */
     enum plim_status st = plim_cuda_plan_rows(&args.rows, 1, operands);
     if (st != PLIM_OK) return st;
     args.x.dtype = x->dtype;

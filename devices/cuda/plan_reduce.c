@@ -1,13 +1,13 @@
-/* Folds over dimensions, and running sums. */
+/* Reductions over dimensions, and running sums. */
 #include "kernels/args_reduce.h"
 #include "planner.h"
 #include "walk.h"
 
 enum {
-    LONG_ROW = 64 * PLIM_WALK_VECTOR, /* from here on a block folds a row, not a warp */
-    ROW_CHUNK = 4096,                 /* elements worth a block of their own */
-    COLUMN_CHUNK = 16,                /* elements worth a thread of their own */
-    NARROWEST_TILE = 4                /* threads side by side: 64 bytes of 16-bit elements */
+    LONG_ROW = 64 * PLIM_WALK_VECTOR, /* from here on a block reduces a row, not a warp */
+    ROW_CHUNK = 4096,                 /* elements that are worth a separate block */
+    COLUMN_CHUNK = 16,                /* elements that are worth a separate thread */
+    NARROWEST_TILE = 4                /* adjacent threads: 64 bytes of 16-bit elements */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -33,14 +33,14 @@ struct dims {
     int64_t extent[PLIM_MAX_DIMS], in[PLIM_MAX_DIMS], out[PLIM_MAX_DIMS];
 };
 
-/* How far apart neighbours of a dimension lie; a repeated element counts as far. */
+/* Distance between neighbours of a dimension; a repeated element counts as far away. */
 static int64_t distance(int64_t stride)
 {
     return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
 }
 
-/* In its place by the input's strides; the order of dimensions does not matter to a fold, and
- * outputs carry their own strides. */
+/* Inserts a dimension, sorted by the input's stride; the order of dimensions does not matter to a reduction, and
+ * outputs have their own strides. */
 static void dims_add(struct dims *d, int64_t extent, int64_t in, int64_t out)
 {
     int i = d->count++;
@@ -76,7 +76,7 @@ static void dims_merge(struct dims *d)
     if (d->count > 0) d->count = last + 1;
 }
 
-/* The output has the kept dimensions only, or all of them with the folded ones of extent 1. */
+/* The output has only the kept dimensions, or all of them with extent 1 for reduced ones. */
 static enum plim_status split_dims(const struct plim_array *out, const struct plim_array *in,
                                    unsigned mask, struct dims *kept, struct dims *folded)
 {
@@ -128,7 +128,7 @@ static int element_bytes(const struct pass *p)
     return plim_dtype_size((enum plim_dtype)p->args.in_dtype);
 }
 
-/* Whether packs along `own` start aligned, whatever the others' coordinates. */
+/* True if packs along `own` start aligned, whatever the coordinates of the other dimensions. */
 static bool is_vector(const struct pass *p)
 {
     const struct plim_reduce_args *a = &p->args;
@@ -144,7 +144,7 @@ static bool is_vector(const struct pass *p)
     return inner == bytes && aligned && whole && extent[0].divisor >= PLIM_WALK_VECTOR;
 }
 
-/* `chunks` of a multiple of the vector's elements each; fewer where that leaves some empty. */
+/* Sets `chunks` chunks, each a multiple of the vector's elements; fewer if some would be empty. */
 static void set_chunks(struct plim_reduce_args *a, int64_t chunks)
 {
     int64_t n = (int64_t)a->folded_elements;
@@ -154,7 +154,7 @@ static void set_chunks(struct plim_reduce_args *a, int64_t chunks)
     a->is_final = a->chunks.divisor == 1;
 }
 
-/* `most`: chunks of an output that there is room for. */
+/* `most`: number of chunks of an output for which there is room. */
 static void shape_rows(const struct plim_cuda_plan *plan, struct pass *p, int64_t most)
 {
     struct plim_reduce_args *a = &p->args;
@@ -201,7 +201,7 @@ static enum plim_status launch_pass(const struct plim_cuda_plan *plan, const str
 
 /* --- both passes ------------------------------------------------------------------------------ */
 
-/* Folds what the first pass left in `scratch`: (outputs, chunks) of rows, (chunks, outputs) of
+/* Returns the pass that reduces the partial results in `scratch`: (outputs, chunks) of rows, (chunks, outputs) of
  * columns. */
 static struct pass second_pass(const struct plim_cuda_plan *plan, const struct pass *first,
                                const struct plim_reduce_args *final, uint64_t scratch)
@@ -270,7 +270,7 @@ enum plim_status plim_cuda_plan_reduce(const struct plim_cuda_plan *plan, const 
     struct dims kept, folded;
     if (!is_fold(op->binary)) return PLIM_INVALID;
     enum plim_status st = split_dims(out, in, op->dims, &kept, &folded);
-    if (st != PLIM_OK || op->part > 0) return st; /* part 0 did it all */
+    if (st != PLIM_OK || op->part > 0) return st; /* part 0 has computed everything */
     dims_merge(&kept);
     dims_merge(&folded);
 
@@ -287,7 +287,7 @@ enum plim_status plim_cuda_plan_reduce(const struct plim_cuda_plan *plan, const 
     for (int d = 0; d < kept.count; d++) a->out_stride[d] = kept.out[d];
     if (a->outputs == 0) return PLIM_OK;
     if (a->folded_elements == 0 && (a->fold == PLIM_BINARY_MAX || a->fold == PLIM_BINARY_MIN))
-        return PLIM_INVALID; /* of nothing there is none */
+        return PLIM_INVALID; /* an empty range has no minimum or maximum */
     p.rows = kept.count == 0 || (folded.count > 0 && distance(folded.in[0]) < distance(kept.in[0]));
     return reduce(plan, op, &p);
 }

@@ -1,4 +1,4 @@
-/* Rotary positions: queries and keys that lie without gaps, and turn in place. */
+/* Rotary positions: queries and keys without gaps, which are rotated in place. */
 #include "kernels/args_rotate.h"
 #include "plan_rows.h"
 
@@ -13,7 +13,7 @@ static bool is_one_place(const struct plim_array *a, const struct plim_array *b)
     return true;
 }
 
-/* Of rows of x, and one shape for both */
+/* True if both are angles for the rows of x, and have one shape. */
 static bool are_angles(const struct plim_op *op, const struct plim_array *x)
 {
     const struct plim_array *cos = op->in[ROTATE_COS], *sin = op->in[ROTATE_SIN];
@@ -38,7 +38,8 @@ static enum plim_status check(const struct plim_op *op)
     return PLIM_OK;
 }
 
-/* Every head, and every row of angles, begins at a multiple of 16 bytes, and so does each half of what turns. */
+/* True if every head, and every row of angles, starts at a multiple of 16 bytes, and so does each half of the rotated
+ * part. */
 static bool are_vectors(const struct plim_op *op)
 {
     int64_t size = op->in[0]->shape[SIZE], width = op->in[ROTATE_COS]->shape[2];

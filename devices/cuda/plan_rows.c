@@ -2,7 +2,7 @@
 
 enum {
     BLOCK_THREADS = 256,
-    WARP_COLUMNS = 1024, /* rows up to this are left to a warp or less */
+    WARP_COLUMNS = 1024, /* rows up to this size are processed by at most a warp */
     VECTOR = 8,
     VECTOR_BYTES = 16
 };
@@ -25,7 +25,7 @@ static bool have_one_shape(int count, const struct plim_row_operand_of *operands
     return true;
 }
 
-/* May dimension d be counted on in the last one taken so far? */
+/* True if dimension d can be merged with the last one. */
 static bool can_merge(const struct plim_cuda_rows *rows, int count,
                       const struct plim_row_operand_of *operands, int d)
 {
@@ -51,7 +51,7 @@ static void take_dimension(struct plim_cuda_rows *rows, int count,
         operands[i].to->step[rows->outer - 1] = operands[i].array->stride[d];
 }
 
-/* All operands reach multiples of 16 bytes at the same columns of a row. */
+/* True if all operands have multiples of 16 bytes at the same columns of a row. */
 static bool allow_vectors(const struct plim_cuda_rows *rows, int count,
                           const struct plim_row_operand_of *operands)
 {
@@ -95,7 +95,7 @@ void plim_cuda_plan_rows_beside(struct plim_cuda_rows *rows,
         if (operand->step[d] % VECTOR) rows->vectors = 0;
 }
 
-/* Threads for a row: eight columns each, up to a warp; whole blocks for long rows. */
+/* Returns the number of threads per row: eight columns each, up to a warp; whole blocks for long rows. */
 static uint32_t team_for(int64_t columns)
 {
     uint32_t team = 1;

@@ -27,7 +27,7 @@ enum plim_status plim_cuda_plan_softmax_backward(const struct plim_cuda_plan *pl
                                       &args.rows, &args, sizeof args);
 }
 
-/* (n, classes) with targets (n)? */
+/* Checks for shape (n, classes) with targets (n). */
 static enum plim_status check_loss(const struct plim_array *log_probs,
                                    const struct plim_array *target)
 {
@@ -80,7 +80,7 @@ enum plim_status plim_cuda_plan_nll_loss_backward(const struct plim_cuda_plan *p
                                  LOSS_BACKWARD_THREADS, &args, sizeof args);
 }
 
-/* The targets and losses of rows, of any step */
+/* Targets and losses of rows may have any step. */
 enum plim_status plim_cuda_plan_cross_entropy(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *logits = op->in[0], *target = op->in[1], *loss = op->out[0];

@@ -4,7 +4,7 @@
 
 enum { TILE, TARGETS, LOG_SUM, DLOG_PROB, DENTROPY, ENTROPY };
 
-/* One number for each row; NULL: all zero. */
+/* Describes one number per row; NULL: all zero. */
 static enum plim_status take_column(const struct plim_array *a, const struct plim_array *tile,
                                     struct plim_cuda_column_operand *to)
 {

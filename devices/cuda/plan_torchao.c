@@ -6,7 +6,7 @@
 enum { MOMENTS = 2, THREADS = PLIM_TORCHAO_THREADS };
 enum { NIBBLES = PLIM_TORCHAO_NIBBLES, CODES = PLIM_TORCHAO_CODES_MOST };
 
-/* The address of a contiguous array of this type and so many elements */
+/* Stores the address of a contiguous array of this type and number of elements. */
 static enum plim_status take(const struct plim_array *a, enum plim_dtype dtype, int64_t elements, uint64_t *to)
 {
     *to = a->data;
@@ -14,7 +14,7 @@ static enum plim_status take(const struct plim_array *a, enum plim_dtype dtype, 
     return a->dtype == dtype && plim_cuda_plan_is_contiguous(a) ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
-/* The same of any floating type */
+/* The same for any floating-point type. */
 static enum plim_status take_floats(const struct plim_array *a, int64_t elements, struct plim_cuda_flat_operand *to)
 {
     *to = plim_cuda_plan_flat(a);
@@ -85,7 +85,7 @@ enum plim_status plim_cuda_plan_torchao_step(const struct plim_cuda_plan *plan, 
         struct plim_torchao_moment *m = &args.moment[k];
         if (eight) {
             st = take(op->in[NEW + k], PLIM_F32, args.elements, &m->scaled);
-            if (st == PLIM_OK && op->out[1 + k]->data != m->codes) st = PLIM_UNSUPPORTED; /* in place alone */
+            if (st == PLIM_OK && op->out[1 + k]->data != m->codes) st = PLIM_UNSUPPORTED; /* only in place */
             continue;
         }
         st = take(op->in[NEW + k], PLIM_F32, args.elements / op->block, &m->new_scales);

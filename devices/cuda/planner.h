@@ -1,5 +1,5 @@
-/* Shared by the planners behind kernels.h. A planner turns one operation into launches; planner.c
- * holds the table of planners. */
+/* Shared by the planners that implement kernels.h. A planner turns one operation into launches; planner.c has the table
+ * of planners. */
 #ifndef PLIM_DEVICES_CUDA_PLANNER_H
 #define PLIM_DEVICES_CUDA_PLANNER_H
 
@@ -8,7 +8,7 @@
 
 enum { PLIM_CUDA_PLAN_WARP = 32 };
 
-/* The GPU to plan for, and where the launches go. */
+/* The GPU to plan for, and the receiver of the launches. */
 struct plim_cuda_plan {
     const struct plim_device_info *info;
     plim_cuda_emit emit;
@@ -18,34 +18,35 @@ struct plim_cuda_plan {
 typedef enum plim_status plim_cuda_plan_function(const struct plim_cuda_plan *plan,
                                                  const struct plim_op *op);
 
-/* A one-dimensional launch. */
+/* Emits a one-dimensional launch. */
 enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const char *kernel,
                                        int64_t blocks, int threads, const void *args,
                                        size_t args_bytes) PLIM_MUST_CHECK;
 
-/* The number of blocks of `threads` for `work` units, one unit for each thread, but at most enough to fill
- * the GPU a few times over, because kernels loop over the grid. At least 1. */
+/* Returns the number of blocks of `threads` for `work` units, one unit per thread, but at most enough to fill the GPU a
+ * few times, because kernels loop over the grid. At least 1. */
 int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads);
 
-/* One thread for every unit, whatever the GPU: for kernels that only move memory. Multiplying 96 MiB of fp32 on an H100
- * took 122 us where threads looped to a second stretch, and 70 us this way (1.6 and 2.9 TB/s). At least 1. */
+/* Returns the number of blocks with one thread per unit, on any GPU: for kernels that only move memory. Multiplying 96
+ * MiB of fp32 on an H100 took 122 us if threads looped a second time, and 70 us this way (1.6 and 2.9 TB/s). At least
+ * 1. */
 int64_t plim_cuda_plan_all_blocks(int64_t work, int threads);
 
-/* Multiprocessors of the GPU, or a guess where they are unknown. */
+/* Returns the GPU's number of multiprocessors, or an assumption if it is unknown. */
 int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan);
 
-/* int64, int32, uint8 or bool. */
+/* True for int64, int32, uint8 and bool. */
 bool plim_cuda_plan_is_integer(const struct plim_array *a);
 
-/* Row-major without gaps. */
+/* True for a row-major layout without gaps. */
 bool plim_cuda_plan_is_contiguous(const struct plim_array *a);
 
 bool plim_cuda_plan_same_shape(const struct plim_array *a, const struct plim_array *b);
 
-/* Input i, or NULL where it was left out. */
+/* Returns input i, or NULL if it is missing. */
 const struct plim_array *plim_cuda_plan_input(const struct plim_op *op, int i);
 
-/* The divider of an extent. The extent may be 0 where nothing will be divided. */
+/* Returns the divider for an extent, which may be 0 if nothing will be divided. */
 struct plim_divider plim_cuda_plan_divider(int64_t extent);
 
 /* plan_elementwise.c */

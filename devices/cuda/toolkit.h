@@ -1,16 +1,14 @@
-/* All differences between the CUDA toolkits that plimsoll can be built with, 12.4 to 13.x, so that no other
- * file tests CUDA_VERSION.
+/* All differences between the CUDA toolkits that plimsoll can be built with, 12.4 to 13.x, so that no other file tests
+ * CUDA_VERSION.
  *
- * Machine code runs with drivers of its toolkit's major version and later ones (NVIDIA's "minor version
- * compatibility"; only PTX needs a driver as new as the toolkit). A build with 12.x, which still supports Volta
- * (sm_70), runs with driver 535 (12.2) and later; older drivers are out of support. A build with 13 runs with
- * 580 and later.
- */
+ * Machine code runs with drivers of its toolkit's major version and later ones (NVIDIA's "minor version compatibility";
+ * only PTX needs a driver as new as the toolkit). A build with 12.x, which still supports Volta (sm_70), runs with
+ * driver 535 (12.2) and later; older drivers are out of support. A build with 13 runs with 580 and later. */
 #ifndef PLIM_DEVICES_CUDA_TOOLKIT_H
 #define PLIM_DEVICES_CUDA_TOOLKIT_H
 
 #if defined PLIM_WITH_CUDA && !PLIM_WITH_CUDA
-#define CUDA_VERSION 13000 /* no CUDA is compiled: messages name the newest versions of the libraries */
+#define CUDA_VERSION 13000 /* built without CUDA: messages name the newest versions of the libraries */
 #else
 #include <cuda.h>
 #endif
@@ -30,7 +28,7 @@
 #define PLIM_CAPABILITY_LEAST 70
 #endif
 
-/* cuBLASLt is that of the toolkit's major version: where it is, and what installs it. */
+/* cuBLASLt is that of the toolkit's major version: its folder, and how to install it. */
 #if CUDA_VERSION >= 13000
 #define PLIM_CUBLASLT_SONAME "libcublasLt.so.13"
 #define PLIM_CUBLASLT_LEAST 130000

@@ -14,7 +14,7 @@ bool plim_address_is_aligned(uint64_t address, int element_bytes, int count)
     return address % (uint64_t)(bytes < WIDEST_ACCESS_BYTES ? bytes : WIDEST_ACCESS_BYTES) == 0;
 }
 
-/* Bytes from element to element of `a` along dimension `d` of `like`'s shape. */
+/* Computes the bytes between elements of `a` along dimension `d` of `like`'s shape. */
 static enum plim_status broadcast_stride(const struct plim_array *a, const struct plim_array *like,
                                          int d, int64_t *stride)
 {

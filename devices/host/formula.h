@@ -11,8 +11,8 @@ typedef double plim_binary_formula(double a, double b);
 typedef int64_t plim_unary_integer(int64_t x, int64_t alpha, int64_t beta);
 typedef int64_t plim_binary_integer(int64_t a, int64_t b);
 
-/* Indexed by enum plim_unary. A derivative is NULL if there is none (NOT). `saved` as in op.h: the result for tanh and
- * relu, otherwise the input. */
+/* Indexed by enum plim_unary. A derivative is NULL if there is none (NOT). `saved` as in op.h: the result for tanh,
+ * relu and sigmoid, otherwise the input. */
 extern plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT];
 extern plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT];
 

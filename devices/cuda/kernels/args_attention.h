@@ -9,25 +9,25 @@
 
 enum { PLIM_SDPA_TILE = 64, PLIM_SDPA_THREADS = 256, PLIM_SDPA_MAX_SIZE = 256 };
 
-/* (batch, heads, length, size), strides in elements. `data` 0: not there. */
+/* (batch, heads, length, size), strides in elements. `data` 0: absent. */
 struct plim_cuda_heads {
     uint64_t data;
     int64_t step[4];
     uint32_t dtype;
-    uint32_t vectors; /* eight neighbours of a row lie together at a multiple of 16 bytes */
+    uint32_t vectors; /* eight neighbours of a row are contiguous and start at a multiple of 16 bytes */
 };
 
 struct plim_attention_args {
-    struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 where it broadcasts */
+    struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 if it is broadcast */
     struct plim_cuda_heads dout, dq, dk, dv;   /* backward */
     struct plim_cuda_heads dmask;              /* attention_dq: the gradient of every score, or absent */
     uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); in forward may be 0 */
     uint64_t ends; /* int32 (documents + 1): document i is rows ends[i] to ends[i + 1]; 0: one document */
     int64_t q_length, k_length;
-    int32_t heads, sharing; /* heads of q; how many of them share one head of k and v */
+    int32_t heads, sharing; /* heads of q; number of them that share one head of k and v */
     int32_t size, v_size;   /* size of a head of q and k; of v and out */
     float scale;            /* multiplies q k^T */
-    float kept;             /* the factor by which dropout multiplies what it keeps */
+    float kept;             /* the factor by which dropout multiplies kept elements */
     int32_t dropout_limit;  /* plim_dropout_limit() */
     float softcap; /* 0: none */
     uint32_t causal, dropout;

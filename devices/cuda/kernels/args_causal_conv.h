@@ -7,9 +7,9 @@
 
 enum {
     PLIM_CAUSAL_CONV_THREADS = 256,
-    PLIM_CAUSAL_CONV_MOST = 4,       /* the most taps, as in the package causal-conv1d */
-    PLIM_CAUSAL_CONV_CHANNELS = 32,  /* channels for which one block sums the gradient of the weight, */
-    PLIM_CAUSAL_CONV_SHARES = 8      /* and the number of parts into which it divides the tokens */
+    PLIM_CAUSAL_CONV_MOST = 4,       /* maximum number of taps, as in the package causal-conv1d */
+    PLIM_CAUSAL_CONV_CHANNELS = 32,  /* channels for which one block sums the weight's gradient */
+    PLIM_CAUSAL_CONV_SHARES = 8      /* number of parts into which it divides the tokens */
 };
 
 /* (b, channels, s) */
@@ -19,12 +19,12 @@ struct plim_causal_rows {
     uint32_t dtype, unused;
 };
 
-/* causal_conv, causal_conv_backward: one thread for each element of `to`; adjacent elements go to adjacent threads.
- * causal_conv_backward_weight: one block (blockIdx.x) for each PLIM_CAUSAL_CONV_CHANNELS channels. */
+/* causal_conv, causal_conv_backward: one thread per element of `to`; adjacent elements are computed by adjacent
+ * threads. causal_conv_backward_weight: one block (blockIdx.x) per PLIM_CAUSAL_CONV_CHANNELS channels. */
 struct plim_causal_conv_args {
     struct plim_causal_rows to, x, dout; /* to: the results, or dx */
     struct plim_cuda_flat_operand weight, dweight; /* (channels, taps) */
-    uint64_t document;                             /* int32 (b, s), without strides; 0: not there */
+    uint64_t document;                             /* int32 (b, s), contiguous; 0: absent */
     uint64_t elements;
     struct plim_divider inner, outer; /* channels and s; inner is the one with the smaller stride in `to` */
     int64_t batch, channels, length;

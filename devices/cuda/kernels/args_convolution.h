@@ -14,8 +14,8 @@ struct plim_cuda_images {
     uint32_t dtype, unused;
 };
 
-/* A matrix product: blockIdx.x counts tiles of rows, blockIdx.y tiles of columns. patches: a row for each patch, a
- * column for each kernel; patches_backward: a row for each kernel, a column for each element of a kernel. */
+/* A matrix product: blockIdx.x counts tiles of rows, blockIdx.y tiles of columns. patches: one row per patch, one
+ * column per kernel; patches_backward: one row per kernel, one column per element of a kernel. */
 struct plim_patches_args {
     struct plim_cuda_images images, results;  /* results: the gradient in backward */
     struct plim_cuda_flat_operand weight, bias; /* (kernels, channels, height, width); bias may be absent */
@@ -24,8 +24,8 @@ struct plim_patches_args {
     struct plim_divider height, width;          /* of a patch */
 };
 
-/* A thread for each element of `to`: the sum over k of from[i + k - padding] weight[k]; `back`: of
- * from[i - k + padding] weight[k]. All contiguous. */
+/* One thread per element of `to`: the sum over k of from[i + k - padding] weight[k]; `back`: of from[i - k + padding]
+ * weight[k]. All contiguous. */
 struct plim_depthwise_args {
     struct plim_cuda_flat_operand to, from, weight;
     uint64_t elements;
@@ -34,7 +34,7 @@ struct plim_depthwise_args {
     uint32_t back, unused;
 };
 
-/* A block for each element of dweight, over all rows of its channel. */
+/* One block per element of dweight, over all rows of its channel. */
 struct plim_depthwise_weight_args {
     struct plim_cuda_flat_operand dweight, dout, x;
     struct plim_divider results; /* of a row of dout */

@@ -1,5 +1,5 @@
-/* Arguments of the gated delta rule's kernels (delta.cu, delta_backward.cu), by the names that op.h gives the operands.
- * All arrays are without strides. */
+/* Arguments of the gated delta rule's kernels (delta.cu, delta_backward.cu); operands have their names from op.h. All
+ * arrays are contiguous. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_DELTA_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_DELTA_H
 
@@ -15,13 +15,13 @@ enum {
 struct plim_delta_sizes {
     int64_t batch, seq, heads;
     int32_t key, value;
-    int64_t chunks;  /* of a row; with `ends`: at least the number of chunks of all documents */
+    int64_t chunks;  /* per row; with `ends`: at least the number of chunks of all documents */
     int64_t rows;    /* the batch, or the number of documents */
     uint64_t ends;   /* int32 (documents + 1), or 0 */
-    int64_t places;  /* the number of chunks of all rows for which the states have room */
+    int64_t places;  /* number of chunks of all rows for which the states have room */
 };
 
-/* chunk_sums: a thread for each chunk and head */
+/* chunk_sums: one thread per chunk and head */
 struct plim_chunk_sums_args {
     struct plim_delta_sizes sizes;
     struct plim_cuda_flat_operand out, x;
@@ -29,8 +29,8 @@ struct plim_chunk_sums_args {
     uint32_t backwards;
 };
 
-/* delta_inverse, delta_solve, delta_output and their gradients: a block for each chunk and head. delta_states and its
- * gradient: a block for each row or document, head and PLIM_DELTA_COLUMNS columns of the state. */
+/* delta_inverse, delta_solve, delta_output and their gradients: one block per chunk and head. delta_states and its
+ * gradient: one block per row or document, head and PLIM_DELTA_COLUMNS columns of the state. */
 struct plim_delta_args {
     struct plim_delta_sizes sizes;
     struct plim_cuda_flat_operand q, k, v, w, u, g, beta, inverse, states, fresh, out;

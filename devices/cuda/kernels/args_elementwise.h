@@ -7,13 +7,12 @@
 
 enum {
     PLIM_WALK_OPERANDS = 4,
-    PLIM_WALK_VECTOR = 8, /* elements that a thread takes at once where it can */
+    PLIM_WALK_VECTOR = 8, /* number of elements that a thread processes at once if it can */
     PLIM_ELEMENTWISE_THREADS = 256
 };
 
-/* The elements of several arrays side by side, in one order. Dimensions from fastest to slowest;
- * strides in bytes, 0 where an operand repeats. Operand 0 is written. There is always a dimension
- * 0, if only of extent 1. */
+/* The elements of several arrays in one common order. Dimensions from fastest to slowest; strides in bytes, 0 if an
+ * operand repeats. Operand 0 is written. There is always a dimension 0, possibly of extent 1. */
 struct plim_walk {
     uint64_t data[PLIM_WALK_OPERANDS];
     int64_t stride[PLIM_WALK_OPERANDS][PLIM_MAX_DIMS];
@@ -23,7 +22,7 @@ struct plim_walk {
     uint8_t ndim, operands;
 };
 
-/* Two bytes that are only moved: an element type besides those of enum plim_dtype. */
+/* Two bytes that are only moved: an element type in addition to those of enum plim_dtype. */
 enum { PLIM_RAW16 = PLIM_DTYPE_COUNT };
 
 struct plim_elementwise_args {
@@ -45,7 +44,7 @@ struct plim_transpose_args {
     uint64_t all_tiles;
 };
 
-/* CAT of contiguous arrays: each consists of `rows` stretches, each copied to a stretch of the output. */
+/* CAT of contiguous arrays: each consists of `rows` runs, each copied to a run of the output. */
 enum { PLIM_CAT_INPUTS = 96 };
 
 struct plim_cat_args {

@@ -6,8 +6,8 @@
 
 enum { PLIM_EMBEDDING_THREADS = 256 };
 
-/* The gradient by sorted tokens: bits of a radix digit; values of a digit, one for each thread; tokens that a
- * block sorts; tokens that a block sums. */
+/* The gradient from sorted tokens: bits of a radix digit; values of a digit, one per thread; tokens sorted by a block;
+ * tokens summed by a block. */
 enum {
     PLIM_EMBEDDING_DIGIT_BITS = 8,
     PLIM_EMBEDDING_DIGITS = PLIM_EMBEDDING_THREADS,
@@ -33,10 +33,10 @@ struct plim_embedding_backward_args {
 /* A pair is 64 bits: the index in the upper 32, the token in the lower 32; pairs are sorted as integers. */
 struct plim_embedding_sorted_args {
     struct plim_embedding_backward_args b;
-    uint64_t from, to; /* pairs, one for each token; `from` 0: read the indices as given */
+    uint64_t from, to; /* pairs, one per token; `from` 0: read the indices as given */
     uint64_t counts;   /* (tiles, digits) uint32: first the counts, then the positions they are written to */
-    uint64_t partials; /* (chunks, 2, columns) fp32: sums of the segment that began before the chunk and of
-                          the one that continues after it */
+    uint64_t partials; /* (chunks, 2, columns) fp32: sums of the segment that starts before the chunk and of the one
+                        * that continues after it */
     uint32_t shift;    /* the position of the digit in an index, in bits */
     uint32_t tiles;
 };

@@ -1,9 +1,9 @@
-/* Shapes of the attention kernels on tensor cores (flash.cu, flash_backward.cu), whose arguments are
- * those of args_attention.h. Operands have one type; their rows are multiples of 16 bytes.
+/* Shapes of the attention kernels on tensor cores (flash.cu, flash_backward.cu), whose arguments are those of
+ * args_attention.h. Operands have one type; their rows are multiples of 16 bytes.
  *
- * A block has 32 * `warps` threads and a tile of 16 rows for each warp: of queries (flash, flash_dq), or
- * of keys (flash_dkv, with the heads of k). It loops over the keys, `keys` at a time, or over the
- * queries, `queries` at a time; `stages` tiles of these are in shared memory or being copied there. */
+ * A block has 32 * `warps` threads and a tile of 16 rows per warp: of queries (flash, flash_dq), or of keys (flash_dkv,
+ * with the heads of k). It loops over the keys, `keys` at a time, or over the queries, `queries` at a time; `stages`
+ * tiles of these are in shared memory or being copied there. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_FLASH_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_FLASH_H
 
@@ -27,8 +27,8 @@
     X(turing, 2, 128, 4, 64, 32, 16, 2, 128, 128)                                                  \
     X(turing, 2, 256, 2, 16, 16, 16, 1, 256, 128)
 
-/* The lowest compute capability for which a type is compiled. turing is fp16 with the instructions of 7.5,
- * which has 64 KiB of shared memory for a block; it is compiled for 7.5 alone. */
+/* The lowest compute capability for which a type is compiled. turing is fp16 with the instructions of 7.5, which has 64
+ * KiB of shared memory per block; it is compiled only for 7.5. */
 enum {
     PLIM_FLASH_CAPABILITY_bf16 = 80,
     PLIM_FLASH_CAPABILITY_fp16 = 80,

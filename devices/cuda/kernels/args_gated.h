@@ -1,4 +1,4 @@
-/* Arguments of the kernels of gated MLPs (gated.cu): one thread for PLIM_GATED_VECTOR elements, or for one. */
+/* Arguments of the kernels of gated MLPs (gated.cu): one thread per PLIM_GATED_VECTOR elements, or per element. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_GATED_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_GATED_H
 
@@ -13,7 +13,7 @@ struct plim_gated_args {
     struct plim_cuda_flat_operand dout, dgate, dup; /* backward */
     int64_t elements;
     uint32_t function; /* enum plim_unary */
-    uint32_t vectors;  /* all operands begin at multiples of 16 bytes */
+    uint32_t vectors;  /* all operands start at multiples of 16 bytes */
 };
 
 #endif

@@ -21,7 +21,7 @@ enum {
         2 * PLIM_LINEAR_LOSS_STAGES * PLIM_LINEAR_LOSS_TILE * PLIM_LINEAR_LOSS_COLUMNS * 2,
     PLIM_LINEAR_LOSS_GROUP = 16,
     PLIM_LINEAR_LOSS_CAPABILITY = 80, /* the lowest compute capability */
-    PLIM_LINEAR_TARGET_THREADS = 256  /* a warp for each place */
+    PLIM_LINEAR_TARGET_THREADS = 256  /* one warp per place */
 };
 
 /* The mean of a class is summed over tiles of places as an integer in units of 2^-20, so that the order does not
@@ -40,7 +40,7 @@ struct plim_linear_head_args {
 
 struct plim_linear_lse_args {
     struct plim_linear_head_args head;
-    uint64_t lse, means, turns; /* means 0: not asked for */
+    uint64_t lse, means, turns; /* means 0: not needed */
     int64_t classes_of_block;
 };
 
@@ -54,7 +54,7 @@ struct plim_linear_target_args {
     uint64_t out;
 };
 
-/* dx, dweight, dbias 0: not wanted. turns_of_dx, turns_of_dweight: counters of the turns. dbias needs dweight. */
+/* dx, dweight, dbias 0: not needed. turns_of_dx, turns_of_dweight: counters of the turns. dbias needs dweight. */
 struct plim_linear_lse_backward_args {
     struct plim_linear_head_args head;
     struct plim_cuda_flat_operand dloss;

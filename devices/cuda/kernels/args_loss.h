@@ -11,7 +11,7 @@ struct plim_nll_loss_args {
     int64_t rows, classes, row_step, class_step, target_step;
 };
 
-/* nll_loss_backward: a thread for a row */
+/* nll_loss_backward: one thread per row */
 struct plim_nll_loss_backward_args {
     struct plim_cuda_flat_operand dlog_probs, dloss, number;
     uint64_t target;

@@ -48,7 +48,7 @@ struct plim_l2_norm_args {
 };
 
 /* rms_norm_backward: the same block. rms_norm_backward_parts: grid (parts), block (threads of a row, rows), of at most
- * PLIM_RMS_PARTS_THREADS, with dynamic shared memory where sums_in_shared is not 0: fp32, sums_step for each of the
+ * PLIM_RMS_PARTS_THREADS, with dynamic shared memory if sums_in_shared is not 0: fp32, sums_step for each of the
  * block's rows. */
 enum { PLIM_RMS_PARTS_THREADS = 512 };
 struct plim_rms_norm_backward_args {
@@ -58,7 +58,7 @@ struct plim_rms_norm_backward_args {
     uint64_t dweight; /* fp32 (parts, columns); part p begins at row p * count / parts */
     int64_t parts, sums_step;
     float offset;
-    uint32_t sums_in_shared; /* else a block takes one row at a time and adds to dweight */
+    uint32_t sums_in_shared; /* otherwise a block processes one row at a time and adds to dweight */
 };
 
 #endif

@@ -7,9 +7,9 @@
 
 enum { PLIM_REDUCE_THREADS = 256 };
 
-/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is the reduction of
- * the `folded_elements` elements at position i of the kept dimensions. Where `chunks` is above 1, each
- * output is reduced in so many chunks, and the kernel writes partial results. */
+/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is the reduction of the
+ * `folded_elements` elements at position i of the kept dimensions. If `chunks` is above 1, each output is reduced in
+ * that many chunks, and the kernel writes partial results. */
 struct plim_reduce_args {
     uint64_t in, out;
     struct plim_divider kept[PLIM_MAX_DIMS], folded[PLIM_MAX_DIMS];
@@ -19,19 +19,19 @@ struct plim_reduce_args {
     struct plim_divider tiles;  /* columns kernel: tiles of `width` threads each, side by side */
     uint64_t chunk_elements;    /* rows, vector: a multiple of PLIM_WALK_VECTOR */
     double alpha;               /* multiplies the final result only */
-    uint32_t lanes;             /* rows: threads for an output: up to 32, or the whole block */
+    uint32_t lanes;             /* rows: threads per output: up to 32, or the whole block */
     uint32_t width;             /* columns: threads side by side, a power of two */
     uint8_t kept_dims, folded_dims;
     uint8_t in_dtype, out_dtype;
     uint8_t fold;  /* enum plim_binary: ADD, MUL, MAX, MIN, AND, OR */
     bool square;   /* elements are squared first */
-    bool is_final; /* else `out` takes partial results: fp32 or int64; (outputs, chunks) of rows,
-                      (chunks, outputs) of columns */
+    bool is_final; /* otherwise `out` receives partial results: fp32 or int64; (outputs, chunks) of rows, (chunks,
+                    * outputs) of columns */
     bool root;     /* take the square root of the final result */
 };
 
 /* Running sums along the walk's dimension 0. */
-enum { PLIM_SCAN_THREADS = 256, PLIM_SCAN_ELEMENTS = 4 /* of a thread */ };
+enum { PLIM_SCAN_THREADS = 256, PLIM_SCAN_ELEMENTS = 4 /* per thread */ };
 
 struct plim_scan_args {
     struct plim_walk walk;

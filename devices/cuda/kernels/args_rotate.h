@@ -1,4 +1,4 @@
-/* Arguments of rotary embeddings (rotate.cu): one thread for PLIM_ROTATE_VECTOR pairs of a head, or for one pair. */
+/* Arguments of rotary embeddings (rotate.cu): one thread per PLIM_ROTATE_VECTOR pairs of a head, or per pair. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ROTATE_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_ROTATE_H
 
@@ -15,7 +15,7 @@ struct plim_rotate_args {
     int64_t work;                           /* units of all heads of all rows */
     int64_t size, pairs, width;
     float direction; /* the sign of sin */
-    uint32_t vectors; /* a unit is PLIM_ROTATE_VECTOR pairs, aligned in all operands; else one pair */
+    uint32_t vectors; /* a unit is PLIM_ROTATE_VECTOR pairs, aligned in all operands; otherwise one pair */
 };
 
 #endif

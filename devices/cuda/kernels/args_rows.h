@@ -1,5 +1,5 @@
-/* Arguments of kernels that work row by row: norms and softmax. The operands have one shape; a row
- * is its last dimension, `columns` long, and the dimensions before it count the rows. */
+/* Arguments of kernels that process rows: norms and softmax. The operands have one shape; a row is its last dimension,
+ * with `columns` elements, and the dimensions before it count the rows. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ROWS_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_ROWS_H
 
@@ -7,7 +7,7 @@
 
 enum { PLIM_ROWS_MAX_OUTER = 5 }; /* PLIM_MAX_DIMS - 1 */
 
-/* Where the rows of one operand begin: `step` elements apart along every outer dimension. */
+/* The rows of one operand start `step` elements apart along every outer dimension. */
 struct plim_cuda_row_operand {
     uint64_t data;
     int64_t step[PLIM_ROWS_MAX_OUTER], column_step;
@@ -23,9 +23,9 @@ struct plim_cuda_flat_operand {
 struct plim_cuda_rows {
     int64_t count, columns;
     int64_t size[PLIM_ROWS_MAX_OUTER]; /* extents of the outer dimensions, row-major */
-    uint32_t outer;                    /* how many, at least 1 */
-    uint32_t vectors; /* columns are adjacent, and in all operands the same columns (those whose offset is
-                         a multiple of 8 elements) begin at a multiple of 16 bytes */
+    uint32_t outer;                    /* their number, at least 1 */
+    uint32_t vectors; /* columns are adjacent, and in all operands the same columns (those whose offset is a multiple of
+                       * 8 elements) start at a multiple of 16 bytes */
 };
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "divider.h"
 
-enum { PLIM_SOLVE_MOST = 64 /* rows of a matrix */, PLIM_SOLVE_THREADS = 64, PLIM_SOLVE_BATCH_DIMS = 4 };
+enum { PLIM_SOLVE_MOST = 64 /* maximum of rows of a matrix */, PLIM_SOLVE_THREADS = 64, PLIM_SOLVE_BATCH_DIMS = 4 };
 
 /* (.., rows, columns) */
 struct plim_cuda_matrices {

@@ -4,14 +4,14 @@
 
 #include "args_rows.h"
 
-/* One number for each row, `step` elements apart. `data` 0: absent. */
+/* One number per row, `step` elements apart. `data` 0: absent. */
 struct plim_cuda_column_operand {
     uint64_t data;
     int64_t step;
     uint32_t dtype, unused;
 };
 
-/* row_statistics: the running statistics are fp32, targets of any integer type. */
+/* row_statistics: the running statistics are fp32, targets have any integer type. */
 struct plim_row_statistics_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand tile;
@@ -20,7 +20,7 @@ struct plim_row_statistics_args {
     float scale, cap; /* cap 0: none */
 };
 
-/* row_statistics_backward: the statistics of rows are of any floating type. */
+/* row_statistics_backward: the statistics of rows have any floating-point type. */
 struct plim_row_statistics_backward_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dtile, tile;

@@ -1,7 +1,6 @@
-/* Division by a number that the planner knows, as multiplication and shifts (Granlund, Montgomery,
- * "Division by invariant integers using multiplication", PLDI 1994, figure 4.1). Exact for every
- * dividend. On a GPU a 64-bit division is a call of a hundred instructions, and calls make kernels
- * spill. Compiles as C, C++ and CUDA. */
+/* Division by a number known to the planner, as multiplication and shifts (Granlund, Montgomery, "Division by invariant
+ * integers using multiplication", PLDI 1994, figure 4.1). Exact for every dividend. On a GPU a 64-bit division is a
+ * call of a hundred instructions, and calls make kernels spill. Compiles as C, C++ and CUDA. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_DIVIDER_H
 #define PLIM_DEVICES_CUDA_KERNELS_DIVIDER_H
 
@@ -16,7 +15,7 @@ struct plim_divider {
 __extension__ typedef unsigned __int128 plim_uint128;
 #endif
 
-/* The upper half of a product. */
+/* Returns the upper half of a product. */
 PLIM_HOST_DEVICE static inline uint64_t plim_multiply_high(uint64_t a, uint64_t b)
 {
 #ifdef __CUDA_ARCH__
@@ -38,7 +37,7 @@ PLIM_HOST_DEVICE static inline uint64_t plim_divide(uint64_t n, const struct pli
 /* `divisor` from 1 to 2^63. */
 static inline struct plim_divider plim_divider_of(uint64_t divisor)
 {
-    uint32_t bits = 0; /* 2^bits: the least power of two that is not below the divisor */
+    uint32_t bits = 0; /* 2^bits: the smallest power of two that is at least the divisor */
     while ((uint64_t)1 << bits < divisor) bits++;
     plim_uint128 above = (((plim_uint128)1 << bits) - divisor) << 64;
     struct plim_divider d = {divisor, (uint64_t)(above / divisor) + 1, {bits > 0, 0}};
