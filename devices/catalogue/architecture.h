@@ -1,4 +1,4 @@
-/* The limits that all GPUs of one compute capability share, and which gpus.yaml therefore leaves out. */
+/* The limits that all GPUs of one compute capability share, and which gpus.yaml therefore omits. */
 #ifndef PLIM_DEVICES_ARCHITECTURE_H
 #define PLIM_DEVICES_ARCHITECTURE_H
 
@@ -7,10 +7,10 @@ struct plim_architecture {
     int compute_capability; /* 10 * major + minor: valid from this one on */
     int threads, blocks;    /* resident at a time */
     int shared_kib;
-    int shared_block_kib;   /* what one block can opt in to */
+    int shared_block_kib;   /* maximum that a block can opt in to */
 };
 
-/* The row of the highest compute capability that is not above the given one; below 6.0 the row of 6.0. Source:
+/* Returns the row of the highest compute capability that is at most the given one; below 6.0 the row of 6.0. Source:
  * the table "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide. */
 const struct plim_architecture *plim_architecture_of(int compute_capability);
 

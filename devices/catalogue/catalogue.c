@@ -24,7 +24,7 @@ static struct {
 
 struct gpu {
     struct plim_gpu gpu;
-    double cuda_bytes, smi_bytes, marketing_bytes; /* totals by trust; 0: not known */
+    double cuda_bytes, smi_bytes, marketing_bytes; /* totals, the most reliable first; 0: unknown */
 };
 
 enum field_kind { TEXT, INT, INT64, DOUBLE, NOTE /* for people */ };
@@ -185,7 +185,7 @@ static bool is_separator(char c)
     return c == ' ' || c == '-' || c == '_';
 }
 
-/* A name in lower case, cut at ' ', '-' and '_'. */
+/* A name in lower case, split at ' ', '-' and '_'. */
 struct tokens {
     char text[MAX_NAME];
     const char *items[MAX_TOKENS];
@@ -206,7 +206,7 @@ static void tokens_cut(const char *name, struct tokens *t)
     }
 }
 
-/* The same letters and digits in the same order. */
+/* True if both have the same letters and digits in the same order. */
 static bool same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -224,7 +224,7 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-/* What a person leaves out of a name without meaning another GPU, as "Ti" or "Ada" would. */
+/* True for words that can be omitted from a name without referring to another GPU, unlike "Ti" or "Ada". */
 static bool may_be_left_out(const char *token)
 {
     static const char *const words[] = {"rtx", "sxm", "sxm2", "sxm4", "sxm5", "pcie", "nvl",
@@ -233,7 +233,7 @@ static bool may_be_left_out(const char *token)
     return is_one_of(token, words) || (digits > 0 && strcmp(token + digits, "gb") == 0);
 }
 
-/* Is `asked` the name with some of its dispensable tokens left out? */
+/* True if `asked` is the name with some of its optional tokens omitted. */
 static bool is_short_form(const struct tokens *asked, const struct tokens *name)
 {
     static const char *const brands[] = {"nvidia", "geforce", "tesla", NULL};
@@ -251,7 +251,7 @@ static bool is_short_form(const struct tokens *asked, const struct tokens *name)
     return at == asked->count;
 }
 
-/* Are all tokens of `asked` in the name? */
+/* True if all tokens of `asked` are in the name. */
 static bool has_all(const struct tokens *asked, const char *name)
 {
     struct tokens tokens;
@@ -270,7 +270,7 @@ static void append_name(char *text, size_t size, const char *name)
     snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* No GPU has this name: which may be meant? Those that say more, then the nearest in letters. */
+/* No GPU has this name: lists those whose names contain all of its tokens, otherwise the most similar names. */
 static enum plim_status fail_unknown(const char *name, const struct tokens *asked,
                                      struct plim_error *err)
 {
@@ -329,7 +329,7 @@ enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **o
     return PLIM_OK;
 }
 
-/* Of a link whose bandwidth is known for both directions together. */
+/* For a link whose bandwidth is given for both directions together. */
 static double one_direction(double both_directions)
 {
     return 0.8 * both_directions / 2;

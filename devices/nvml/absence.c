@@ -12,9 +12,9 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- reading the system ----------------------------------------------------------------------- */
 
-/* The beginning of a small file of the kernel's, as one line; "" where there is none. */
+/* Reads the start of a small file of the kernel, as one line; "" if there is none. */
 static void read_line(const char *root, const char *path, char *out, size_t size)
 {
     char full[PATH_BYTES];
@@ -34,7 +34,7 @@ static bool exists(const char *root, const char *path)
            access(full, F_OK) == 0;
 }
 
-/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build ...": the
+/* Reads the version from "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build ...": the
  * first word that is a number with a dot. */
 static void read_driver(const char *root, char *out, size_t size)
 {
@@ -57,8 +57,8 @@ static unsigned long read_number(const char *root, const char *device, const cha
     return strtoul(line, NULL, 16);
 }
 
-/* Base class 3 is a display controller: 0x030000 with a display, 0x030200 without one. A GPU's
- * sound and USB functions are NVIDIA's as well, but of other classes. */
+/* Base class 3 is a display controller: 0x030000 with a display, 0x030200 without one. A GPU's sound and USB functions
+ * are also NVIDIA's, but have other classes. */
 static bool is_gpu(const char *root, const char *device)
 {
     return read_number(root, device, "vendor") == 0x10de &&
@@ -77,7 +77,7 @@ static void note_gpu(const char *root, const char *device, struct plim_absence *
     snprintf(out->pci_driver, sizeof(out->pci_driver), "%.31s", name ? name + 1 : target);
 }
 
-/* Calls `see` with the name of everything in a folder; false: it cannot be read. */
+/* Calls `see` with the name of every entry of a folder. Returns false if it cannot be read. */
 static bool look_into(const char *root, const char *path, struct plim_absence *out,
                       void (*see)(const char *root, const char *name, struct plim_absence *out))
 {
@@ -158,7 +158,7 @@ static enum plim_status explain_no_driver(const struct plim_absence *a, struct p
                                    : "and /sys/bus/pci/devices cannot be read");
 }
 
-/* PLIM_OK: with the driver all is well as far as can be seen; so in explain_wsl(). */
+/* Returns PLIM_OK if no problem with the driver is visible; likewise explain_wsl(). */
 static enum plim_status explain_driver(const struct plim_absence *a, struct plim_error *err)
 {
     if (!a->nodes)

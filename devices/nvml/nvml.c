@@ -57,8 +57,8 @@ static enum plim_status start(struct plim_nvml *nvml, int *code, struct plim_err
 
 /* --- one GPU --------------------------------------------------------------------------------- */
 
-/* NVML's header and its answers differ in whether v2's `used` contains the reserved bytes: what is
- * neither reserved nor free is held. */
+/* NVML's header and its answers differ in whether v2's `used` includes the reserved bytes: what is neither reserved nor
+ * free is held. */
 int plim_nvml_read_memory(const struct plim_nvml *nvml, struct nvml_device *device,
                           struct plim_nvml_memory *out)
 {
@@ -81,7 +81,7 @@ int plim_nvml_read_memory(const struct plim_nvml *nvml, struct nvml_device *devi
     return NVML_SUCCESS;
 }
 
-/* As NVIDIA names it: slices of compute, and memory in whole GB, what is reserved counted in. */
+/* NVIDIA's name: slices of compute, and memory in whole GB, including reserved memory. */
 static void name_profile(const struct nvml_attributes *attributes, char out[32])
 {
     unsigned gigabytes = (unsigned)((attributes->memory_mib + 1023) / 1024);
@@ -127,7 +127,7 @@ static void read_modes(const struct plim_nvml *nvml, struct nvml_device *device,
     gpu->cores = NVML(nvml, cores, device, &cores) ? -1 : (int)cores;
 }
 
-/* What a GPU has to tell before it can be used; anything else may be unknown. */
+/* Reads what a GPU has to report before it can be used; anything else may be unknown. */
 static int read_identity(const struct plim_nvml *nvml, struct nvml_device *device,
                          struct plim_nvml_gpu *gpu)
 {
@@ -141,8 +141,7 @@ static int read_identity(const struct plim_nvml *nvml, struct nvml_device *devic
     if (!code) code = NVML(nvml, capability, device, &major, &minor);
     if (!code) gpu->compute_capability = 10 * major + minor;
     if (code) return code;
-    /* Of a GPU in MIG mode only the privileged learn it, of one that shares the host's memory
-     * no user. */
+    /* in MIG mode only privileged users can read it; if the GPU shares the host's memory, nobody can */
     code = plim_nvml_read_memory(nvml, device, &gpu->memory);
     return plim_nvml_status(code) == PLIM_LOST ? code : NVML_SUCCESS;
 }

@@ -1,16 +1,14 @@
-/* Which GPUs are on this machine, asked of the driver's management library (NVML).
+/* The GPUs of this machine, as listed by the driver's management library (NVML).
  *
- * No CUDA call is made and no context created: the process that searches stays able to fork, holds
- * no device memory and cannot be poisoned by a device's fault.
+ * No CUDA call is made and no context created: the process that searches stays able to fork, holds no device memory and
+ * cannot be affected by a device's fault.
  *
- * NVML numbers GPUs by PCI bus. CUDA does not (visible.h): a GPU is known by its UUID, never by
- * its index here.
+ * NVML numbers GPUs by PCI bus. CUDA does not (visible.h): a GPU is identified by its UUID, never by its index here.
  *
- * A number that NVML does not give is -1, or "" for a text.
+ * A number that NVML does not report is -1, a text "".
  *
- * Thread safety: NVML's own calls are safe; a `struct plim_nvml` is constant after opening, so
- * another thread may take samples until it is closed.
- */
+ * Thread safety: NVML's own calls are safe; a `struct plim_nvml` is constant after opening, so another thread may take
+ * samples until it is closed. */
 #ifndef PLIM_DEVICES_NVML_H
 #define PLIM_DEVICES_NVML_H
 
@@ -48,13 +46,13 @@ enum plim_compute_mode {
 
 struct plim_nvml_gpu {
     enum plim_status status; /* not PLIM_OK: the GPU is present, but cannot be queried or used */
-    char problem[256];       /* then: why, and what would help, in one line */
-    int index;               /* NVML's and nvidia-smi's */
+    char problem[256];       /* if so: why, and what would help, in one line */
+    int index;               /* that of NVML and nvidia-smi */
     char name[PLIM_NVML_TEXT], uuid[PLIM_NVML_TEXT];
-    char bus_id[32];        /* as CUDA and Linux write it: "0000:01:00.0" */
+    char bus_id[32];        /* as written by CUDA and Linux: "0000:01:00.0" */
     int compute_capability; /* 10 * major + minor */
     int cores, max_sm_mhz;
-    double power_limit_watts; /* the one in force */
+    double power_limit_watts; /* the current one */
     struct plim_nvml_memory memory;
     bool mig; /* in MIG mode: only its instances compute */
     size_t instance_count;
@@ -65,50 +63,48 @@ struct plim_nvml_gpu {
 
 struct plim_nvml;
 
-/* Opens the library and lists all GPUs. `library` is a path, or NULL for
- * libnvidia-ml.so.1 where the loader finds it, then where WSL has it. Waking an idle GPU takes
- * a second or two where persistence mode is off.
- * PLIM_NODEVICE: no library, no driver, no permission; `code` is then NVML's number (12 also when
- * the library itself was not found), from which absence.h finds more to say. A machine without a
- * GPU may open well and have 0 GPUs. */
+/* Opens the library and lists all GPUs. `library` is a path, or NULL for libnvidia-ml.so.1 in the loader's search path,
+ * then that of WSL. Waking an idle GPU takes a second or two if persistence mode is off. PLIM_NODEVICE: no library, no
+ * driver, no permission; `code` is then NVML's number (12 also if the library itself was not found), from which
+ * absence.h finds more to report. A machine without a GPU may open successfully with 0 GPUs. */
 enum plim_status plim_nvml_open(const char *library, struct plim_nvml **out, int *code,
                                 struct plim_error *err) PLIM_MUST_CHECK;
-void plim_nvml_close(struct plim_nvml **nvml); /* NULL is fine; clears the pointer */
+void plim_nvml_close(struct plim_nvml **nvml); /* NULL is allowed; clears the pointer */
 
 const char *plim_nvml_driver_version(const struct plim_nvml *nvml); /* "580.65.06" */
-int plim_nvml_cuda_version(const struct plim_nvml *nvml); /* newest that the driver supports: 13000; -1: not known */
+int plim_nvml_cuda_version(const struct plim_nvml *nvml); /* newest that the driver supports: 13000; -1: unknown */
 
-/* The GPUs by PCI bus; they live until the close. */
+/* Returns the GPUs by PCI bus; they live until the close. */
 const struct plim_nvml_gpu *plim_nvml_gpus(const struct plim_nvml *nvml, size_t *count);
 
 /* --- the state of a GPU ----------------------------------------------------------------------- */
 
-/* Below, `uuid` is that of a GPU or of a MIG instance, in full. PLIM_NODEVICE: there is none;
- * PLIM_LOST: it fell off the bus or waits for a reset. */
+/* Below, `uuid` is that of a GPU or of a MIG instance, in full. PLIM_NODEVICE: there is none; PLIM_LOST: it fell off
+ * the bus or needs a reset. */
 
 enum plim_status plim_nvml_memory(const struct plim_nvml *nvml, const char *uuid,
                                   struct plim_nvml_memory *out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 struct plim_nvml_process {
-    int64_t pid;        /* as this process sees it only if both share a pid namespace */
-    int64_t held_bytes; /* -1: not told, as in some containers and under WSL */
+    int64_t pid;        /* as seen by this process only if both share a pid namespace */
+    int64_t held_bytes; /* -1: not reported, as in some containers and under WSL */
 };
 
-/* Processes with a CUDA context on the GPU. At most PLIM_NVML_PROCESSES are written; `*count` is how many there
- * are and may be larger. */
+/* Lists the processes with a CUDA context on the GPU. At most PLIM_NVML_PROCESSES are written; `*count` is their number
+ * and may be larger. */
 enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *uuid,
                                      struct plim_nvml_process out[PLIM_NVML_PROCESSES],
                                      size_t *count, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* How many processes have computed on the GPU for at least a tenth of the time since `microseconds` of the wall clock
- * (a display does not reach that). 0: none, or the driver does not tell, as in MIG mode. (Pids would be of no use: in a
- * container they are the host's.) */
+/* Returns how many processes have computed on the GPU for at least a tenth of the time since `microseconds` of the wall
+ * clock (a display does not reach that). 0: none, or the driver does not report it, as in MIG mode. (Pids would be of
+ * no use: in a container they are the host's.) */
 size_t plim_nvml_computing(const struct plim_nvml *nvml, const char *uuid, uint64_t microseconds);
 
-/* Reasons for the current clock rate: X(name, bit, text, spoils a timing). The bits are NVML's. A dense
- * matmul reaches the power cap on most GPUs, so that is normal and not a disturbance;
- * heat and the hardware's own brakes are disturbances. */
+/* Reasons for the current clock rate: X(name, bit, text, spoils a timing). The bits are NVML's. A dense matmul reaches
+ * the power cap on most GPUs, so that is normal and not a disturbance; heat and the hardware's own slowdowns are
+ * disturbances. */
 #define PLIM_CLOCK_REASON_MAP(X)                                                                   \
     X(IDLE, 0x1, "idle", false)                                                                    \
     X(SETTING, 0x2, "application clocks", false)                                                   \
@@ -126,17 +122,17 @@ enum plim_clock_reason {
 #undef PLIM_CLOCK_REASON_ENUM
 };
 
-/* The subset of `reasons` that makes a timing worthless. */
+/* Returns the subset of `reasons` that makes a timing worthless. */
 uint64_t plim_clock_reasons_spoiling(uint64_t reasons);
 
-/* "power cap, hardware slowdown"; "none"; a bit without a name is "0x200". Returns out. */
+/* Formats "power cap, hardware slowdown"; "none"; a bit without a name is "0x200". Returns `out`. */
 char *plim_clock_reasons_text(uint64_t reasons, char out[192]);
 
 /* The state of the GPU (of the whole GPU for an instance); cheap enough for 10 a second. */
 struct plim_nvml_sample {
     int sm_mhz, max_sm_mhz, celsius;
     double power_watts, power_limit_watts;
-    uint64_t clock_reasons; /* enum plim_clock_reason; 0 where not known */
+    uint64_t clock_reasons; /* enum plim_clock_reason; 0 if unknown */
 };
 
 enum plim_status plim_nvml_sample(const struct plim_nvml *nvml, const char *uuid,
@@ -145,8 +141,7 @@ enum plim_status plim_nvml_sample(const struct plim_nvml *nvml, const char *uuid
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* The status for an NVML error code, and a line that says what would help. Unknown codes are
- * PLIM_INTERNAL. */
+/* The status for an NVML error code, and a line that tells what would help. Unknown codes are PLIM_INTERNAL. */
 enum plim_status plim_nvml_status(int code);
 const char *plim_nvml_status_text(int code);
 

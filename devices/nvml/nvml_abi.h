@@ -1,9 +1,8 @@
-/* The part of libnvidia-ml.so.1 that is used: functions, layouts and constants, as in NVIDIA's nvml.h of
- * API 13. The library is opened at run time, and its header is not needed to build.
+/* The part of libnvidia-ml.so.1 that is used: functions, layouts and constants, as in NVIDIA's nvml.h of API 13. The
+ * library is opened at run time, so its header is not needed to build.
  *
- * Every function returns a number, 0 for success. A handle is an opaque pointer, valid until
- * nvmlShutdown(); a MIG instance has a handle like a GPU.
- */
+ * Every function returns a number, 0 for success. A handle is an opaque pointer, valid until nvmlShutdown(); a MIG
+ * instance has a handle like a GPU. */
 #ifndef PLIM_DEVICES_NVML_NVML_ABI_H
 #define PLIM_DEVICES_NVML_NVML_ABI_H
 

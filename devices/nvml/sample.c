@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-/* Whom to ask about a UUID: an instance tells its own memory and processes, but clocks, power and
- * temperature are the GPU's. */
+/* The devices to query for a UUID: an instance has its own memory and processes, but clocks, power and temperature are
+ * the GPU's. */
 struct place {
     struct nvml_device *device, *gpu;
 };
@@ -34,7 +34,7 @@ enum plim_status plim_nvml_memory(const struct plim_nvml *nvml, const char *uuid
     return code ? plim_nvml_fail(err, code, uuid) : PLIM_OK;
 }
 
-/* The number of processes may grow between the question how many and the list. */
+/* The number of processes may grow between the query of their number and that of the list. */
 static int list_processes(const struct plim_nvml *nvml, struct nvml_device *device,
                           struct nvml_process **list, unsigned *count)
 {

@@ -22,7 +22,7 @@ static bool is_faster(const struct plim_nvml_gpu *a, const struct plim_nvml_gpu 
     return (int64_t)a->cores * a->max_sm_mhz > (int64_t)b->cores * b->max_sm_mhz;
 }
 
-/* All GPUs that CUDA can use; NVML has them by bus. Equal GPUs stay in that order. */
+/* Lists all GPUs that CUDA can use; NVML has them by bus. Equal GPUs stay in that order. */
 static void order_all(const struct plim_visible_world *world, struct plim_visible *out)
 {
     *out = (struct plim_visible){0};
@@ -42,7 +42,7 @@ static void order_all(const struct plim_visible_world *world, struct plim_visibl
 
 /* --- CUDA_VISIBLE_DEVICES --------------------------------------------------------------------- */
 
-/* The number at the beginning; -1 where there is none. */
+/* Returns the number at the start; -1 if there is none. */
 static long leading_number(const char *text, size_t length)
 {
     char digits[24];
@@ -55,10 +55,10 @@ static long leading_number(const char *text, size_t length)
     return count ? strtol(digits, NULL, 10) : -1;
 }
 
-/* Does a device's UUID begin so? */
+/* Compares a device's UUID with a prefix. */
 typedef int compare_text(const char *, const char *, size_t);
 
-/* Of all GPUs (or all instances) the one that fits; the number that fit. */
+/* Finds the GPU (or instance) whose UUID matches, and returns the number of matches. */
 static size_t match_uuid(const struct plim_visible_world *world, const char *text, size_t length,
                          compare_text *compare, struct plim_visible_device *out)
 {
@@ -78,7 +78,7 @@ static size_t match_uuid(const struct plim_visible_world *world, const char *tex
     return fitting;
 }
 
-/* One entry of the list; false: it is invalid. */
+/* Resolves one entry of the list. Returns false if it is invalid. */
 static bool resolve(const struct plim_visible_world *world, const struct plim_visible *all,
                     const char *kind, const char *text, size_t length,
                     struct plim_visible_device *out)
@@ -101,7 +101,7 @@ static bool contains(const struct plim_visible *list, const struct plim_visible_
     return false;
 }
 
-/* What the variable lets through, before MIG has its say. */
+/* Applies the variable, before MIG is considered. */
 static void filter(const struct plim_visible_world *world, struct plim_visible *out)
 {
     struct plim_visible all;
@@ -120,7 +120,7 @@ static void filter(const struct plim_visible_world *world, struct plim_visible *
             out->count = 0;
             return;
         }
-        out->devices[out->count++] = device; /* no more than there are, as none comes twice */
+        out->devices[out->count++] = device; /* at most all devices, as none occurs twice */
         if (out->count == PLIM_VISIBLE_MAX || text[length] == '\0') return;
         text += length + 1;
     }
@@ -158,7 +158,7 @@ const char *plim_visible_uuid(const struct plim_visible_world *world,
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* "cuda:0 is NVIDIA L4 (GPU-1b2c3d4e), cuda:1 ..." as far as it fits, or why there is nothing. */
+/* Formats "cuda:0 is NVIDIA L4 (GPU-1b2c3d4e), cuda:1 ..." as far as there is room, or why there is none. */
 static void describe(const struct plim_visible_world *world, char *out, size_t size)
 {
     struct plim_visible all, list;
@@ -213,7 +213,7 @@ static enum plim_status choose_ordinal(const struct plim_visible_world *world, c
                      there);
 }
 
-/* Is it, or the GPU that it is part of, among what CUDA_VISIBLE_DEVICES names? */
+/* True if the device, or the GPU that it belongs to, is selected by CUDA_VISIBLE_DEVICES. */
 static bool is_let_through(const struct plim_visible_world *world,
                            const struct plim_visible_device *device)
 {

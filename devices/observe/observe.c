@@ -1,17 +1,15 @@
 #define _GNU_SOURCE /* dladdr */
-/* The observer: a real GPU's driver, and a record of what it answers.
+/* The observer: passes calls to a real GPU's driver, and records its answers.
  *
- * It is preloaded under `plimsoll exec --device cuda:N`. Every way to the driver goes through
- * dlsym(): CUDA's runtime, linked statically or not, cuBLAS, Triton. So dlsym() is answered here
- * (devices/virtual/process/dlsym.h), and for the functions below, and for cuGetProcAddress(), which
- * finds the rest, ours are given, which call the driver's own. Programs that are linked with libcuda
- * get ours from the dynamic linker.
+ * It is preloaded by `plimsoll exec --device cuda:N`. All programs find the driver's functions by dlsym(): CUDA's
+ * runtime, linked statically or not, cuBLAS, Triton. Therefore dlsym() is replaced here
+ * (devices/virtual/process/dlsym.h). For the functions below, and for cuGetProcAddress(), which finds the rest, it
+ * returns ours, which call the driver's. Programs that are linked with libcuda get ours from the dynamic linker.
  *
- * What is noted goes into the machine that plimsoll shares (machine/machine.h there): device memory
- * that was taken and given back, in pages of 2 MiB as the driver counts, memory that the driver
- * refused, and the launches from which steps are recognised. A GPU of the machine that is smaller
- * than the real one makes the real one smaller: what does not fit there is refused here.
- */
+ * The records are stored in the machine that plimsoll shares (machine/machine.h there): device memory that was
+ * allocated and freed, in pages of 2 MiB as the driver counts, memory that the driver refused, and the launches from
+ * which steps are recognised. If a GPU of that machine is smaller than the real one, the real one becomes smaller:
+ * allocations that do not fit there are refused here. */
 #include "table.h"
 #include "devices/virtual/machine/out_of_memory.h"
 #include "devices/virtual/machine/self.h"
@@ -28,7 +26,7 @@ enum { PAGE_BYTES = 2 << 20, SMALL_BYTES = 1 << 20, ALIGNMENT = 512, PER_THREAD_
 typedef uint64_t address;
 typedef int result;
 
-/* --- the driver's functions that are watched: name, older name, parameters ------------------------ */
+/* --- the driver's functions that are observed: name, older name, parameters ----------------------- */
 
 /* Those that work in a stream exist twice, the second for per-thread default streams. */
 #define WATCHED(X)                                                                                 \
@@ -76,7 +74,7 @@ typedef int result;
 #define CAPTURE_TO_GRAPH                                                                           \
     (void *stream, void *graph, const void *after, const void *edges, size_t count, int mode)
 
-/* CUlaunchConfig begins so. */
+/* The start of CUlaunchConfig. */
 struct config {
     unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
     void *stream;
@@ -86,7 +84,7 @@ struct config {
 WATCHED(DECLARE)
 #undef DECLARE
 
-/* The driver's own, as they are found. */
+/* The driver's own functions, as far as they have been looked up. */
 static struct {
 #define REAL(name, parameters) result(*name) parameters;
     WATCHED(REAL)
@@ -95,7 +93,7 @@ static struct {
     result (*cuStreamIsCapturing)(void *, int *);
 } real;
 
-static void *driver; /* a handle of it */
+static void *driver; /* its handle */
 
 static void find_real(void *place, const char *name)
 {
@@ -110,9 +108,9 @@ static void find_real(void *place, const char *name)
 
 #define CALL(name, arguments) (find_real(&real.name, #name), real.name ? real.name arguments : GPU_NOT_FOUND)
 
-/* --- who asks --------------------------------------------------------------------------------- */
+/* --- the current GPU -------------------------------------------------------------------------- */
 
-/* The GPU of the current context, entered; -1: nothing can be noted. */
+/* Returns the GPU of the current context, entered; -1 if nothing can be recorded. */
 static int gpu(void)
 {
     int device;
@@ -128,7 +126,7 @@ static int64_t cost_of(size_t bytes)
     return (int64_t)((bytes + unit - 1) / unit * unit);
 }
 
-/* Before the driver is asked: false means that the GPU is to be smaller than it is. */
+/* Called before the driver. Returns false if the request exceeds the smaller GPU. */
 static bool may_take(int device, size_t bytes)
 {
     return device < 0 || plim_self_take(device, cost_of(bytes));
@@ -160,7 +158,7 @@ static result gave(uint64_t key, result failed)
     return failed;
 }
 
-/* One allocation: `ask` is the driver's call, `key` what it is known by afterwards. */
+/* One allocation: `ask` is the driver's call, `key` the address or handle of its result. */
 #define TAKE(bytes, ask, key)                                                                      \
     do {                                                                                           \
         int device_ = gpu();                                                                      \
@@ -212,7 +210,7 @@ STREAM_MEMORY(_ptsz)
 
 static void name_kernel(const void *handle, const char *name)
 {
-    char *copy = strdup(name); /* kept: so are kernels */
+    char *copy = strdup(name); /* never freed, like kernels */
     if (copy) plim_kernel_register(handle, copy, NULL);
 }
 
@@ -240,7 +238,7 @@ ANSWER result cuKernelGetFunction(void **out, void *handle)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-static bool may_capture; /* a capture was begun, some time */
+static bool may_capture; /* a capture has been started at some time */
 
 /* In a capture nothing runs. */
 static bool is_captured(void *stream)
@@ -249,7 +247,7 @@ static bool is_captured(void *stream)
     return may_capture && !CALL(cuStreamIsCapturing, (stream, &status)) && status;
 }
 
-/* Programs launch often, so as little as can be is asked here; tests/bench/bench_observe.c. */
+/* Programs launch often, so this does as little as possible; see tests/bench/bench_observe.c. */
 static bool runs(void *stream, result failed)
 {
     return !failed && (plim_self_process() || gpu() >= 0) && !is_captured(stream);
@@ -334,7 +332,7 @@ CAPTURES(_ptsz)
 
 static const struct watched {
     const char *name;
-    void *ours, *place; /* where the driver's own is kept */
+    void *ours, *place; /* place: where the driver's own is stored */
 } watched[] = {
 #define ROW(name, parameters) {#name, (void *)name, &real.name},
     WATCHED(ROW)
@@ -370,7 +368,7 @@ void *plim_dlsym_choose(void *handle, const char *name, const void *caller)
     return ours_for(of, theirs);
 }
 
-/* A plain name, as programs ask for it, means the second version of those that have one. */
+/* A plain name refers to the second version of functions that have one. */
 static void replace(const char *name, void **out, uint64_t flags)
 {
     char full[64];

@@ -11,13 +11,13 @@ struct entry {
 static PLIM_ARRAY(struct entry) entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Frameworks keep hundreds of segments, not millions: searched from the youngest. */
+/* Frameworks keep hundreds of segments, not millions: searched starting with the newest. */
 void plim_table_put(uint64_t key, int device, int64_t cost_bytes)
 {
     struct entry entry = {key, device, cost_bytes};
     if (!key) return;
     pthread_mutex_lock(&lock);
-    if (PLIM_ARRAY_PUSH(&entries, entry) != PLIM_OK) entry.key = 0; /* not given back, then */
+    if (PLIM_ARRAY_PUSH(&entries, entry) != PLIM_OK) entry.key = 0; /* then its free is not counted */
     pthread_mutex_unlock(&lock);
 }
 

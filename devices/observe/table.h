@@ -1,4 +1,4 @@
-/* What the driver gave, by address or handle, until it is given back. */
+/* Allocations of the driver, by address or handle, until they are freed. */
 #ifndef PLIM_DEVICES_OBSERVE_TABLE_H
 #define PLIM_DEVICES_OBSERVE_TABLE_H
 
