@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 
 /* --- one region ------------------------------------------------------------------------------- */
 
-/* The gap in front of piece i, or behind all of them. */
+/* Returns the gap before piece i, or after all of them. */
 static struct piece gap_before(const struct plim_address_space_region *region, size_t i)
 {
     const struct piece *held = region->held.items;
@@ -60,9 +60,9 @@ static enum plim_status place(struct plim_address_space_region *region, uint64_t
     return PLIM_OK;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all regions ------------------------------------------------------------------------------ */
 
-/* How many regions begin above `at`: where the region that `at` lies in stands among them. */
+/* Returns how many regions start above `at`: the index of the region that contains `at`. */
 static size_t count_above(const struct plim_address_space *space, uint64_t at)
 {
     size_t low = 0, high = space->by_address.count;
@@ -76,7 +76,7 @@ static size_t count_above(const struct plim_address_space *space, uint64_t at)
     return low;
 }
 
-/* The highest hole in which a region of that size can be mapped; `above`: how many regions lie above it. */
+/* Finds the highest hole in which a region of this size can be mapped; `above`: the number of regions above it. */
 static bool find_hole(const struct plim_address_space *space, uint64_t bytes, uint64_t *at, size_t *above)
 {
     bool is_known = space->full_bytes && bytes >= space->full_bytes;
@@ -131,7 +131,7 @@ static void remove_region(struct plim_address_space *space, size_t by_address)
     free(region);
 }
 
-/* The newest with a gap that is wide enough. */
+/* Returns the newest region with a gap that is wide enough. */
 static struct plim_address_space_region *find_region(struct plim_address_space *space, uint64_t bytes)
 {
     uint64_t widest = 0;

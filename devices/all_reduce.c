@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-static const double MOST_OF_SMALL = 0.5; /* of the large one's time */
+static const double MOST_OF_SMALL = 0.5; /* of the large size's time */
 
 enum plim_status plim_all_reduce_fit(int gpus, double small_seconds, double large_seconds,
                                      struct plim_all_reduce *out)

@@ -36,7 +36,7 @@ static enum plim_status launch_strided(struct plim_device *device, const struct 
     return plim_device_launch(device, &op);
 }
 
-/* Its bytes are an operand beside a list of nothing. */
+/* The bytes are an operand in addition to empty lists. */
 static enum plim_status launch_lists(struct plim_device *device, const struct plim_cost *cost)
 {
     const struct plim_array all = bytes_of(cost->number[0], 1);
@@ -82,7 +82,7 @@ static enum plim_status launch_matmul(struct plim_device *device, const struct p
     return plim_device_launch(device, &op);
 }
 
-/* One step of 0 bytes from row to row: kernels are made for any, and the bytes are said apart. */
+/* With a step of 0 bytes from row to row: kernels support any step, and the bytes are given separately. */
 static struct plim_array pixels(const struct plim_cost *cost, int64_t rows, int64_t columns)
 {
     return (struct plim_array){.shape = {cost->number[3], rows, columns},
@@ -143,7 +143,7 @@ static enum plim_status launch_attention(struct plim_device *device, const struc
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-/* Does no product of dimensions, in bytes, go beyond any memory? */
+/* True if no product of dimensions, in bytes, exceeds any possible memory. */
 static bool is_possible(const struct plim_cost *cost)
 {
     const int64_t *n = cost->number;

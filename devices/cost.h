@@ -1,11 +1,10 @@
-/* The cost of a kernel launch in a foreign program: just the numbers that the simulated clock needs.
+/* The cost of a kernel launch in a foreign program: only the numbers that the simulated clock needs.
  *
- * The virtual GPU sees kernels by their names and arguments, and library calls by their sizes. A cost names
- * an operation (op.h) that takes as long: plim_cost_launch() launches that one, so that a recorded
- * program is timed by the rules of the simulated device's clock (sim/roofline.h) and by no others.
+ * The virtual GPU sees kernels by their names and arguments, and library calls by their sizes. A cost is described by
+ * an operation (op.h) that takes as long: plim_cost_launch() launches that operation, so that a recorded program is
+ * timed only by the rules of the simulated device's clock (sim/roofline.h).
  *
- * Numbers are sizes, 1 or more (bytes may be 0), at most PLIM_MOST_BYTES.
- */
+ * Numbers are sizes, 1 or more (bytes may be 0), at most PLIM_MOST_BYTES. */
 #ifndef PLIM_DEVICES_COST_H
 #define PLIM_DEVICES_COST_H
 
@@ -15,7 +14,7 @@
 
 struct plim_device;
 
-/* kind, name, how many numbers it has, and whether it has an element type. */
+/* kind, name, number of numbers, and whether it has an element type */
 #define PLIM_COST_MAP(X)                                                                           \
     /* bytes: a kernel that reads and writes this much in total */                                 \
     X(MOVE, "move", 1, false)                                                                      \
@@ -57,10 +56,10 @@ enum plim_cost_type { PLIM_COST_FP32, PLIM_COST_TF32, PLIM_COST_FP16, PLIM_COST_
 enum { PLIM_COST_NUMBERS = 6 };
 
 struct plim_cost {
-    uint8_t kind, type; /* of the enums above; FP32 where there is none */
+    uint8_t kind, type; /* of the enums above; FP32 if there is none */
     bool causal;        /* attention: computes half of the scores */
     bool in_autograd;   /* launched by a thread other than the program's first */
-    bool in_graph;      /* by a CUDA graph and not its first kernel: the host does nothing for it */
+    bool in_graph;      /* by a CUDA graph, except its first kernel: takes no time on the host */
     int64_t number[PLIM_COST_NUMBERS];
 };
 
@@ -71,8 +70,8 @@ extern const struct plim_cost_row {
 } plim_cost_rows[PLIM_COST_KINDS];
 extern const char *const plim_cost_types[PLIM_COST_TYPES];
 
-/* Launches an operation that costs this. Only for devices that compute nothing: it has no operands
- * in memory. PLIM_INVALID: numbers out of range, or so large that no memory holds the operands. */
+/* Launches an operation with this cost. Only for devices that compute nothing: it has no operands in memory.
+ * PLIM_INVALID: numbers out of range, or so large that no memory holds the operands. */
 enum plim_status plim_cost_launch(struct plim_device *device,
                                   const struct plim_cost *cost) PLIM_MUST_CHECK;
 

@@ -1,10 +1,10 @@
-/* The wrappers of device.h: what is checked, counted and remembered for every device alike. */
+/* The wrappers of device.h, which check, count and remember for all devices. */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Every fallible call goes through here: a device that is lost once is lost for good. */
+/* Every call that can fail goes through here: a device that is lost once stays lost. */
 static enum plim_status note_loss(struct plim_device *device, enum plim_status st)
 {
     if (st == PLIM_LOST) device->lost = true;

@@ -1,6 +1,6 @@
 #include "grouped.h"
 
-/* The sum goes over the rows; else they are those of the result. */
+/* True if groups are summed over; otherwise they are rows of the result. */
 static bool is_summed(const struct plim_op *op)
 {
     return op->out[0]->ndim == 3;
@@ -24,7 +24,7 @@ enum plim_status plim_grouped_check(const struct plim_op *op)
     return plim_array_elements(op->in[2]) == plim_grouped_count(op) ? PLIM_OK : PLIM_INVALID;
 }
 
-/* Elements `from` to `to` of dimension `dim`. */
+/* Returns elements `from` to `to` of dimension `dim`. */
 static struct plim_array part(const struct plim_array *a, int dim, int64_t from, int64_t to)
 {
     struct plim_array view = *a;
@@ -33,7 +33,7 @@ static struct plim_array part(const struct plim_array *a, int dim, int64_t from,
     return view;
 }
 
-/* Matrix `index` of a batch. */
+/* Returns matrix `index` of a batch. */
 static struct plim_array matrix(const struct plim_array *a, int64_t index)
 {
     struct plim_array view = part(a, 0, index, index + 1);

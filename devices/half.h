@@ -48,7 +48,7 @@ static inline uint16_t plim_float_to_fp16(float x)
     uint32_t bits = plim_float_to_bits(x), magnitude = bits & 0x7fffffffu;
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
     if (magnitude > 0x7f800000u) return sign | 0x7e00u;
-    if (magnitude >= 0x477ff000u) return sign | 0x7c00u; /* from 65520 on */
+    if (magnitude >= 0x477ff000u) return sign | 0x7c00u; /* 65520 or more */
     if (magnitude < 0x38800000u) {                       /* below 2^-14: subnormal */
         if (magnitude < 0x33000000u) return sign;        /* below 2^-25 */
         uint32_t fraction = (magnitude & 0x7fffffu) | 0x800000u, shift = 126u - (magnitude >> 23);

@@ -1,6 +1,6 @@
 #include "op.h"
 
-enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
+enum { SECTOR_BYTES = 32 }; /* the minimum that a GPU reads from memory */
 
 const char *plim_op_name(enum plim_op_kind kind)
 {
@@ -87,8 +87,8 @@ static int64_t list_bytes(const struct plim_array *const *list, size_t length)
     return bytes;
 }
 
-/* Every list once, the first `updated` of them twice: what is updated in place is read and written.
- * A list that is given twice (addcmul of a square) is read once. */
+/* Counts every list once, the first `updated` of them twice: what is updated in place is read and written. A list that
+ * occurs twice (addcmul of a square) is read once. */
 static int64_t lists_bytes(const struct plim_op *op, int updated)
 {
     int64_t bytes = 0;
@@ -106,16 +106,16 @@ static int64_t foreach_bytes(const struct plim_op *op)
            arrays_bytes(op->out, op->n_out);
 }
 
-/* Parameter and moments stand first, and are updated. */
+/* The first lists, parameter and moments, are updated. */
 static int64_t optimizer_bytes(const struct plim_op *op)
 {
-    if (op->foreach > PLIM_TORCHAO_ADAMW) /* what is updated stands among both */
+    if (op->foreach > PLIM_TORCHAO_ADAMW) /* what is updated is in both */
         return arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in);
     return lists_bytes(op, 3) + arrays_bytes(op->in, op->n_in) +
            2 * arrays_bytes(op->out, op->n_out);
 }
 
-/* The inputs that have to be there; not what tells documents. */
+/* Counts the required inputs, without the boundaries of documents. */
 static double bytes_without_documents(const struct plim_op *op)
 {
     static const uint8_t needed[PLIM_OP_KIND_COUNT] = {
@@ -130,13 +130,13 @@ double plim_op_bytes(const struct plim_op *op)
 {
     if (plim_op_is_delta(op->kind)) return bytes_without_documents(op);
     switch (op->kind) {
-    case PLIM_OP_EMBEDDING: /* only the rows that are asked for */
+    case PLIM_OP_EMBEDDING: /* only the selected rows */
     case PLIM_OP_TAKE_ROWS:
         return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
     case PLIM_OP_PUT_ROWS:
     case PLIM_OP_EMBEDDING_BACKWARD:
         return 2.0 * (double)plim_array_bytes(op->in[0]) + (double)plim_array_bytes(op->in[1]);
-    case PLIM_OP_NLL_LOSS: /* one class of each row */
+    case PLIM_OP_NLL_LOSS: /* one class per row */
     case PLIM_OP_NLL_LOSS_BACKWARD:
         return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
     case PLIM_OP_CAUSAL_CONV:
@@ -144,7 +144,7 @@ double plim_op_bytes(const struct plim_op *op)
     case PLIM_OP_CHUNK_SUMS: return bytes_without_documents(op);
     case PLIM_OP_LINEAR_TARGET: /* as many rows of the weight as x has */
         return (double)(plim_array_bytes(op->out[0]) + 2 * plim_array_bytes(op->in[0]));
-    case PLIM_OP_LINEAR_LSE: /* what is of one row or class is nothing beside them */
+    case PLIM_OP_LINEAR_LSE: /* arrays with one number per row or class are negligible */
         return (double)(arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, 2));
     case PLIM_OP_LINEAR_LSE_BACKWARD:
         return (double)(arrays_bytes(op->out, op->n_out < 2 ? op->n_out : 2) + arrays_bytes(op->in + 1, 2));

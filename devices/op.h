@@ -1,30 +1,27 @@
-/* The vocabulary of kernels: what the engine asks a device to run.
+/* The vocabulary of kernels: the operations that the engine requests from a device.
  *
- * An operation is data: a kind, the operands (place, shape, strides, element type) and a few
- * parameters. One operation is one kernel launch as PyTorch makes it, at the granularity of
- * ATen's kernels, so that a device can count launches and a clock can cost them one by one.
- * Its bytes follow from the operands (plim_op_bytes), and its work (devices/sim/work.h).
+ * An operation is data: a kind, the operands (address, shape, strides, element type) and a few parameters. One
+ * operation is one kernel launch of PyTorch, at the granularity of ATen's kernels, so that a device can count launches
+ * and a clock can compute the cost of each. Its bytes follow from the operands (plim_op_bytes), and its work too
+ * (devices/sim/work.h).
  *
- * An operation never allocates: outputs, temporaries and workspaces are operands. The memory that it
- * needs besides its outputs is computed by needs.h, the same for every device, so that
- * devices cannot disagree about bytes. The engine allocates it and passes it as `scratch`: raw
- * bytes, of which a device uses as much as it likes and no other memory.
+ * An operation never allocates: outputs, temporaries and workspaces are operands. The memory that it needs in addition
+ * to its outputs is computed by needs.h, the same for every device, so that devices cannot disagree about bytes. The
+ * engine allocates it and passes it as `scratch`: raw bytes, of which a device uses as much as it needs, and no other
+ * memory.
  *
- * Shapes are row-major; shapes and strides are in elements. Pointers to operands are valid only during
- * the launch call.
+ * Shapes are row-major; shapes and strides are in elements. Pointers to operands are valid only during the launch call.
  *
- * Arithmetic. Operands are read as they are, computed with in fp32 (a host device may do more),
- * and results are rounded to the output's type: to nearest, ties to even; a float becomes an
- * integer by truncation, anything becomes a bool by comparison with 0. Integers among integers stay
- * integers.
+ * Arithmetic. Operands are read in their own types, computations are in fp32 (a host device may use more), and results
+ * are rounded to the output's type: to nearest, ties to even; a float becomes an integer by truncation, anything
+ * becomes a bool by comparison with 0. Operations on integers give integers.
  *
- * Broadcasting. Where a comment says so, inputs broadcast to the output's shape as in PyTorch:
- * shapes are aligned at the last dimension, and a missing dimension or an extent of 1 repeats.
+ * Broadcasting. If a comment says so, inputs broadcast to the output's shape as in PyTorch: shapes are aligned at the
+ * last dimension, and a missing dimension or an extent of 1 repeats.
  *
- * Randomness is counter-based: element i (counted in row-major order of the output's shape) of an
- * operation with `seed` s depends on s and i alone (random.h), whatever device runs it. Attention by
- * cuDNN draws by a rule of its own, which also depends on `seed` alone (devices/cuda/fused_attention.h).
- */
+ * Randomness is counter-based: element i (counted in row-major order of the output's shape) of an operation with `seed`
+ * s depends only on s and i (random.h), whatever device runs it. Attention by cuDNN has its own generator, which also
+ * depends only on `seed` (devices/cuda/fused_attention.h). */
 #ifndef PLIM_DEVICES_OP_H
 #define PLIM_DEVICES_OP_H
 
@@ -53,12 +50,12 @@ struct plim_array {
 /* Targets with this value have no loss (the default ignore_index of torch.nn.functional.cross_entropy). */
 #define PLIM_IGNORED_TARGET (-100)
 
-/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes of a block of threads, and columns that it sums at a time. */
+/* LINEAR_LSE and LINEAR_LSE_BACKWARD: places or classes per thread block, and columns that it sums at a time. */
 enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
 
-/* kind, name, and the least numbers of outputs, inputs and lists. The comment gives
- * outputs <- inputs; parameters have the names of struct plim_op. An operand in [brackets] may be NULL or
- * missing; whether one beyond the counts is needed depends on the parameters. */
+/* kind, name, and minimum numbers of outputs, inputs and lists. The comment is in the form outputs <- inputs;
+ * parameters have the names of struct plim_op. An operand in [brackets] may be NULL or missing; whether one beyond the
+ * minimum is needed depends on the parameters. */
 #define PLIM_OP_MAP(X)                                                                                \
     /* out <- (): the number `alpha` */                                                               \
     X(FILL, fill, 1, 0, 0)                                                                            \
@@ -422,29 +419,29 @@ struct plim_op {
     size_t list_length;
 };
 
-/* Lower-case name of the kind. Never NULL. */
+/* Returns the lower-case name of the kind. Never NULL. */
 const char *plim_op_name(enum plim_op_kind kind);
 
-/* The number of elements of an array; the bytes of its distinct elements (a dimension with stride 0
- * counts as one element). */
+/* Return the number of elements of an array, and the bytes of its distinct elements (a dimension with stride 0 counts
+ * as one element). */
 int64_t plim_array_elements(const struct plim_array *a);
 int64_t plim_array_bytes(const struct plim_array *a);
 
-/* `ends` of an ATTENTION or its backward; NULL: none. */
+/* Returns `ends` of an ATTENTION or its backward; NULL if there is none. */
 const struct plim_array *plim_attention_ends(const struct plim_op *op);
-/* The gradient of the mask that an ATTENTION_BACKWARD writes; NULL: none */
+/* Returns the gradient of the mask that an ATTENTION_BACKWARD writes; NULL if there is none. */
 const struct plim_array *plim_attention_mask_gradient(const struct plim_op *op);
 
-/* Has the operation this many outputs and inputs, none of them NULL? */
+/* True if the operation has at least this many outputs and inputs, none of them NULL. */
 bool plim_op_has(const struct plim_op *op, int outs, int ins);
 
-/* Is it an operation of the gated delta rule, DELTA_*? */
+/* True for the operations of the gated delta rule, DELTA_*. */
 bool plim_op_is_delta(enum plim_op_kind kind);
 
-/* Is a FOREACH operation one of ADD to UNSCALE, with the number of lists that its function takes? */
+/* True if a FOREACH operation is one of ADD to UNSCALE and has the number of lists that its function needs. */
 bool plim_foreach_has_its_lists(const struct plim_op *op);
 
-/* Bytes that must cross the memory bus: every operand once. */
+/* Returns the bytes that must cross the memory bus: every operand once. */
 double plim_op_bytes(const struct plim_op *op);
 
 #endif

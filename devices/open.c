@@ -23,7 +23,7 @@ static const struct kind {
 #endif
 };
 
-/* A name without ':' in its prefix may stand alone: what follows it is an option or nothing. */
+/* If the prefix has no ':', the name may stand alone: it is followed by an option or nothing. */
 static bool is_named(const char *uri, const char *prefix)
 {
     size_t length = strlen(prefix);

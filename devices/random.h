@@ -13,7 +13,7 @@
 #define PLIM_HOST_DEVICE
 #endif
 
-/* The four words of block `counter` of stream `stream`; cuRAND gives each thread a stream of its own. */
+/* Computes the four words of block `counter` of stream `stream`; cuRAND gives each thread its own stream. */
 PLIM_HOST_DEVICE static inline void plim_philox_stream(uint64_t seed, uint64_t stream, uint64_t counter,
                                                        uint32_t out[4])
 {
@@ -37,7 +37,7 @@ PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter,
     plim_philox_stream(seed, 0, counter, out);
 }
 
-/* Word i of the stream of `seed`. */
+/* Returns word i of the stream of `seed`. */
 PLIM_HOST_DEVICE static inline uint32_t plim_random_word(uint64_t seed, uint64_t i)
 {
     uint32_t word[4];
@@ -45,12 +45,12 @@ PLIM_HOST_DEVICE static inline uint32_t plim_random_word(uint64_t seed, uint64_t
     return word[i % 4];
 }
 
-/* Attention's dropout, as flash-attention draws it: one random byte for each probability, which is kept if its byte is
- * at most the limit (dropout.h of flash-attention, and of PyTorch's copy of it). The byte for key k of row r is byte
- * k % 16 of block r * ceil(keys / 16) + k / 16. */
+/* Attention's dropout, generated as in flash-attention: one random byte per probability, which is kept if its byte is
+ * at most the limit (dropout.h of flash-attention, and of PyTorch's copy of it). The byte for key k of row r is byte k
+ * % 16 of block r * ceil(keys / 16) + k / 16. */
 enum { PLIM_DROPOUT_KEYS = 16 };
 
-/* The largest byte that is kept; -1: none is. */
+/* Returns the largest byte that is kept; -1: none is. */
 PLIM_HOST_DEVICE static inline int plim_dropout_limit(double dropped)
 {
     return dropped < 1 ? (int)((1 - dropped) * 255) : -1;
@@ -70,13 +70,13 @@ PLIM_HOST_DEVICE static inline int plim_dropout_byte(uint64_t seed, int64_t row,
     return (int)(word[key % PLIM_DROPOUT_KEYS / 4] >> key % 4 * 8 & 255);
 }
 
-/* A word as a number in [0, 1): 24 bits, exact in fp32. */
+/* Converts a word to a number in [0, 1): 24 bits, exact in fp32. */
 PLIM_HOST_DEVICE static inline float plim_random_unit(uint32_t word)
 {
     return (float)(word >> 8) * (1.0f / 16777216.0f);
 }
 
-/* A word as an integer in [0, n), n up to 2^32. */
+/* Converts a word to an integer in [0, n), n up to 2^32. */
 PLIM_HOST_DEVICE static inline uint64_t plim_random_below(uint32_t word, uint64_t n)
 {
     return (uint64_t)word * n >> 32;

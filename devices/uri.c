@@ -28,7 +28,7 @@ static const struct {
 
 enum { OPTIONS = sizeof(options_table) / sizeof(options_table[0]) };
 
-/* Which option a comma begins; OPTIONS: none. */
+/* Returns which option a comma starts; OPTIONS: none. */
 static size_t option_at(const char *text)
 {
     size_t i = 0;

@@ -1,4 +1,4 @@
-/* What device URIs have in common: "KIND:NAME,memory=24GiB". */
+/* The common syntax of device URIs: "KIND:NAME,memory=24GiB". */
 #ifndef PLIM_DEVICES_URI_H
 #define PLIM_DEVICES_URI_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct plim_uri_options {
-    int64_t memory_bytes; /* 0: not given */
+    int64_t memory_bytes; /* 0: not specified */
     bool ascending;       /* placement=ascending (catalogue.h); placement=driver is the default */
 };
 
@@ -17,10 +17,10 @@ struct plim_uri_options {
 enum plim_status plim_uri_read(const char *options, struct plim_uri_options *out,
                                struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The length of the first device in a comma-separated list: up to a comma that does not begin an option. */
+/* Returns the length of the first device in a comma-separated list: up to a comma that does not start an option. */
 size_t plim_uri_length(const char *text);
 
-/* The same for a device that is not simulated: without placement, which its driver decides. */
+/* The same for a device that is not simulated: without placement, which its driver determines. */
 enum plim_status plim_uri_read_memory(const char *options, int64_t *bytes,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
