@@ -432,7 +432,7 @@ const struct plim_array *plim_attention_ends(const struct plim_op *op);
 /* Returns the gradient of the mask that an ATTENTION_BACKWARD writes; NULL if there is none. */
 const struct plim_array *plim_attention_mask_gradient(const struct plim_op *op);
 
-/* True if the operation has at least this many outputs and inputs, none of them NULL. */
+/* True if the operation has exactly this many outputs and inputs, none of them NULL. */
 bool plim_op_has(const struct plim_op *op, int outs, int ins);
 
 /* True for the operations of the gated delta rule, DELTA_*. */
