@@ -69,7 +69,7 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* out <- a: `unary`, element by element */                                                       \
     X(UNARY, unary, 1, 1, 0)                                                                          \
     /* da <- dout, saved: derivative of `unary`; saved is what PyTorch saves: the result for tanh, \
-       relu and sigmoid, else the input */  \
+       relu and sigmoid, otherwise the input */  \
     X(UNARY_BACKWARD, unary_backward, 1, 2, 0)                                                        \
     /* out <- a, b, broadcast: f(a, alpha b) by `binary`; with one input f(a, alpha) */               \
     X(BINARY, binary, 1, 1, 0)                                                                        \
@@ -104,7 +104,7 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* dweight, [dbias] <- dout, x, mean, rstd: of shape (h); or partial sums (parts, h), row p    \
        over any share of the rows, every row in exactly one */  \
     X(LAYER_NORM_BACKWARD_PARAMS, layer_norm_backward_params, 1, 4, 0)                                \
-    /* out, mask <- x: dropped where the element's unit number is below `alpha`, by `seed`;        \
+    /* out, mask <- x: dropped if the element's unit number is below `alpha`, by `seed`;           \
        out = x mask / (1 - alpha) */  \
     X(DROPOUT, dropout, 2, 1, 0)                                                                      \
     /* over the last dimension; the result's type may be wider */                                     \
@@ -161,7 +161,7 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* out <- codes, scales, [book] */                                                                \
     X(DEQUANTIZE, dequantize, 1, 2, 0)                                                                \
     /* out[.., n] <- a[.., k], codes of (n, k), scales, [bias (n)]: a b^T + bias with b in 4 bits; \
-       where the scales are quantized themselves: then their codes, their book, the offset to add */ \
+       if the scales are quantised themselves, their codes, their book, the offset to add */ \
     X(MATMUL_4BIT, matmul_4bit, 1, 3, 0)                                                              \
     /* out (int32) (m, n) <- a (m, k), b (n, k), signed bytes: a b^T */                                \
     X(MATMUL_INT8, matmul_int8, 1, 2, 0)                                                              \
@@ -184,7 +184,7 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     /* out[.., indices[.., i]] += a[.., i]; inputs a, indices, which may repeat: along the last dimension, \
        one after the other */ \
     X(ADD_BY_INDEX, add_by_index, 1, 2, 0)                                                            \
-    /* out <- a, mask, broadcast: `alpha` where the mask is 1, else a */                              \
+    /* out <- a, mask, broadcast: `alpha` where the mask is 1, otherwise a */                              \
     X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
     /* out (n) int64 <- a: the row-major indices where a is not 0; or out (n, dimensions of a): their coordinates. \
        Negative after the last of them */ \
@@ -335,7 +335,7 @@ enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
  * lists[0] (written), lists[1], lists[2]. */
 enum plim_foreach {
     PLIM_FOREACH_ADD,     /* a += alpha b; with one list a += alpha */
-    PLIM_FOREACH_MUL,     /* a *= alpha, and also *= the scalar in[0] where there is one */
+    PLIM_FOREACH_MUL,     /* a *= alpha, and also *= the scalar in[0] if present */
     PLIM_FOREACH_DIV,     /* a /= alpha */
     PLIM_FOREACH_LERP,    /* a += alpha (b - a) */
     PLIM_FOREACH_ADDCMUL, /* a += alpha b c */
@@ -397,7 +397,7 @@ struct plim_op {
     int8_t dim;
     bool upper;  /* SOLVE_TRIANGULAR */
     bool tf32;   /* MATMUL of fp32: may use TF32 */
-    bool causal; /* ATTENTION: later keys are masked. Where a mask is given as well, it masks the same
+    bool causal; /* ATTENTION: later keys are masked. If there is a mask as well, it masks the same
                     keys, and either may be used */
     int64_t window; /* ATTENTION: how many keys back a query sees, its own included, and as many
                        ahead unless `causal`; 0: all */

@@ -141,7 +141,7 @@ static int read_identity(const struct plim_nvml *nvml, struct nvml_device *devic
     if (!code) code = NVML(nvml, capability, device, &major, &minor);
     if (!code) gpu->compute_capability = 10 * major + minor;
     if (code) return code;
-    /* in MIG mode only privileged users can read it; if the GPU shares the host's memory, nobody can */
+    /* in MIG mode only privileged users can read it; if the GPU shares the host's memory, no user can */
     code = plim_nvml_read_memory(nvml, device, &gpu->memory);
     return plim_nvml_status(code) == PLIM_LOST ? code : NVML_SUCCESS;
 }

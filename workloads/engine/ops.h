@@ -167,7 +167,7 @@ struct tensor *op_triu(struct engine *e, struct tensor *x, int diagonal);
 struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
 
-/* --- complex numbers (ops_complex.c): fp32 (.., 2), the last dimension has real and imaginary part  */
+/* --- complex numbers (ops_complex.c): fp32, (.., 2) is real and imaginary part ---------------- */
 
 /* torch.view_as_complex() and torch.view_as_real(): no change of the array */
 struct tensor *op_view_complex(struct engine *e, struct tensor *x);

@@ -31,7 +31,8 @@
  *
  * - The embedding is a unit, and the last norm and the head together are one, the tail, which stays unsharded from
  *   forward to backward; a tied embedding belongs to the tail. All other parameters (learned positions, norms
- *   elsewhere) belong to the root.
+ *   elsewhere) belong to the root, as do a vision tower's blocks if fsdp_transformer_layer_cls_to_wrap names only the
+ *   class of the text's blocks.
  * - The model is loaded on the host: a unit's parameters are moved to the GPU, this rank's shard of each is copied out,
  *   padded, and they are freed. References to three of them remain until the whole model is sharded.
  * - With cpu_ram_efficient_loading the model is on the meta device when it is sharded; then each parameter is moved to

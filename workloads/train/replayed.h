@@ -37,7 +37,7 @@ struct plim_replay {
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over the whole run */
     int64_t evaluation_batch, evaluation_every; /* train.evaluation; 0: there are no evaluations */
     int evaluations; /* number of evaluations that were run */
-    int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks, with the one below */
+    int64_t evaluation_allocated_bytes, evaluation_reserved_bytes; /* their peaks, including the one at the start */
     /* Peaks of an evaluation before the first step (train.evaluation.at_start); 0: there is none. */
     int64_t start_allocated_bytes, start_reserved_bytes, start_requested_bytes;
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was created */
