@@ -38,7 +38,7 @@ enum plim_status {
 #define PLIM_MUST_CHECK __attribute__((warn_unused_result))
 #define PLIM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { PLIM_ERROR_TEXT = 1024 }; /* bytes: enough to list the names of all families */
+enum { PLIM_ERROR_TEXT = 1280 }; /* bytes: enough to list the names of all families */
 
 /* An error, and its place in a document. Without a document `file` is "" and `line` and `column` are 0. Lines and
  * columns count from 1. */

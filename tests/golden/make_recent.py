@@ -22,9 +22,10 @@ FLASH2 = {'attention': 'flash_attention_2'}
 FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'ernie4-5-moe': (QUERIES, ATTENTION + GATED, ('fsdp', 'zero3')),
     'granitehybrid': (QUERIES, [*ATTENTION, 'input_linear', 'output_linear'], ('packing', 'trl')),
+    'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
-EXPERTS = {'ernie4-5-moe': 'mlp'}  # where they stand in a block
+EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward'}  # where they stand in a block
 
 
 def cases_of(family):
@@ -64,6 +65,7 @@ def cases_of(family):
         stacked = {'target_parameters': [f'{EXPERTS[family]}.experts.{part}' for part in ('gate_up_proj', 'down_proj')]}
         yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, few, **stacked))
         yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **TRAINER, **lora(8, 'all-linear'))
+        yield case(first, 2, 64, **MIXED, **TRAINER, weights='bf16', made_on='loaded')
     else:
         if 'trl' not in left_out:
             yield case(first, 2, 64, **MIXED, loop='trl-dpo')

@@ -137,7 +137,8 @@ def as_made(parameters):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     ordered = own_behind(ordered)
-    stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.")  # whose adapters peft makes behind those of modules
+    # whose adapters peft makes behind those of modules
+    stacked = (".mlp.experts.", ".mlp.gate.", ".block_sparse_moe.", ".feed_forward.experts.", ".feed_forward.gate.")
     return sorted(ordered, key=lambda entry: ("lora_" in entry[0] or entry[0].removeprefix("base_model.model.") in last,
                                               "lora_" in entry[0] and any(part in entry[0] for part in stacked)))
 

@@ -121,6 +121,9 @@ EXPERTS = [
          rms_norm_eps=1e-6),
     dict(ROTARY, model_type="ernie4_5_moe", num_key_value_heads=2, use_bias=True, rms_norm_eps=1e-6, moe_num_experts=5,
          moe_k=2, moe_intermediate_size=24, moe_num_shared_experts=2, tie_word_embeddings=False),
+    dict(ROTARY, model_type="lfm2_moe", num_key_value_heads=2, norm_eps=1e-6, num_experts=8, num_experts_per_tok=3,
+         moe_intermediate_size=24, num_dense_layers=1, layer_types=["full_attention", "conv"], routed_scaling_factor=1.5,
+         tie_word_embeddings=False, rope_parameters=default_rope()),
 ]
 
 
@@ -205,4 +208,6 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["q_a_proj", "kv_b_proj"], target_parameters=[*BOTH, "mlp.gate.weight"]),
     dict(r=4, target_modules="all-linear"),
     dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj", "in_proj"], target_parameters=[f"feed_forward.{part}" for part in (
+        "experts.gate_up_proj", "experts.down_proj", "gate.weight")]),
 ]

@@ -53,7 +53,7 @@ const char *spec_file(const char *name, const char *text)
 void spec_load_text(const char *name, const char *text, struct plim_spec *spec)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    char message[1024];
+    char message[PLIM_ERROR_TEXT];
     enum plim_status st = plim_spec_load(spec_file(name, text), spec, &err);
     plim_error_format(&err, message, sizeof(message));
     cr_assert(st == PLIM_OK, "%s", message);
@@ -61,7 +61,7 @@ void spec_load_text(const char *name, const char *text, struct plim_spec *spec)
 
 const char *spec_refusal_of(const char *source)
 {
-    static char message[1024];
+    static char message[PLIM_ERROR_TEXT];
     static const struct plim_spec empty;
     struct plim_spec spec;
     struct plim_error err = PLIM_ERROR_INIT;
@@ -230,7 +230,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
                       f == PLIM_FAMILY_QWEN3_VL_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
-                      f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_APERTUS || f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
+                      f == PLIM_FAMILY_LFM2_MOE || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_APERTUS ||
+                      f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||
                       (f == PLIM_FAMILY_GLM4_MOE && m->qk_layernorm);
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     bool layer_norms = f == PLIM_FAMILY_STARCODER2 || f == PLIM_FAMILY_NEMOTRON || f == PLIM_FAMILY_STABLELM;
@@ -248,7 +249,7 @@ static int64_t linear_attention_beyond(const struct plim_model_config *m)
     int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     int64_t full = linear(h, 2 * q, m->attention_bias) + 2 * linear(h, kv, m->attention_bias) +
                    linear(q, h, m->attention_bias) + 2 * m->head_dim;
-    if (m->family == PLIM_FAMILY_LFM2) /* a convolution between two projections */
+    if (m->family == PLIM_FAMILY_LFM2 || m->family == PLIM_FAMILY_LFM2_MOE) /* a convolution between two projections */
         return 4 * h * h + m->linear_kernel * h - (full - linear(h, q, false));
     int64_t keys = m->linear_key_heads * m->linear_key_dim, values = m->linear_value_heads * m->linear_value_dim;
     int64_t projections = h * (2 * keys + 3 * values + 2 * m->linear_value_heads);

@@ -21,6 +21,12 @@ static const struct refusal {
         {"model: {family: lfm2, layer_types: conv}\n",
          "s.yaml:1:36: model.layer_types is 'conv', expected one of full_attention or conv for "
          "each layer"},
+        {"model: {family: lfm2_moe}\n",
+         "s.yaml:1:8: layer_types is missing, without which transformers fails to build lfm2_moe, "
+         "expected conv or full_attention for each layer"},
+        {"model: {family: lfm2_moe, num_hidden_layers: 2, full_attn_idxs: [1]}\n",
+         "s.yaml:1:49: unknown key model.full_attn_idxs for lfm2_moe, expected a key of its "
+         "config.json"},
         {"model: {family: falcon, new_decoder_architecture: true, parallel_attn: false}\n",
          "s.yaml:1:72: parallel_attn is false beside new_decoder_architecture, expected true: "
          "transformers fails without"},

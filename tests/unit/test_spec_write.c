@@ -46,7 +46,8 @@ static bool is_little_known(enum plim_family family)
 {
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
                                                 PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE,
-                                                PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID};
+                                                PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID,
+                                                PLIM_FAMILY_LFM2_MOE};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -109,7 +110,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
-    if (info->layer_types && between(state, 0, 1)) {
+    if (info->layer_types && (info->needs_layer_types || between(state, 0, 1))) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
         m->sliding_window = info->linear || info->convolves ? 0 : 100;
@@ -462,6 +463,9 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
             used += (size_t)snprintf(text + used, sizeof(text) - used, ", mm_tokens_per_image: 49");
         if (f == PLIM_FAMILY_DEEPSEEK_V2) /* whose default of 1407 PyTorch multiplies by no rows of 16 bytes */
             used += (size_t)snprintf(text + used, sizeof(text) - used, ", moe_intermediate_size: 1408");
+        if (f == PLIM_FAMILY_LFM2_MOE) /* whose class has no default of them */
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                     ", num_hidden_layers: 1, layer_types: [full_attention]");
         snprintf(text + used, sizeof(text) - used, "}\n%s", sees ? "data: {images: 0}\n" : "");
         spec_load_text("s.yaml", text, &spec);
         expect_round_trip(&spec, plim_family_names[f]);

@@ -42,6 +42,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA4] = &plim_family_gemma4,     [PLIM_FAMILY_GEMMA4_TEXT] = &plim_family_gemma4,
     [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = &plim_family_gemma4,
     [PLIM_FAMILY_LFM2] = &plim_family_llama,
+    [PLIM_FAMILY_LFM2_MOE] = &plim_family_llama,
     [PLIM_FAMILY_FALCON] = &plim_family_falcon,
     [PLIM_FAMILY_GPT_BIGCODE] = &plim_family_gpt_bigcode,
     [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,

@@ -16,6 +16,8 @@ struct experts_traits {
     bool weights_as_rows;   /* these weights are cast to the type of the rows */
     bool corrects_softmax;  /* experts are chosen by probabilities that a frozen parameter corrects; that and the
                              * router are fp32 (route_corrected()) */
+    bool by_sigmoid;        /* by sigmoids in the type of the logits, to which a buffer may be added
+                             * (route_by_sigmoid()) */
     bool shares_first;      /* the expert that sees every token is computed in front of the router, without a gate */
     bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */

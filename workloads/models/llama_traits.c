@@ -5,6 +5,9 @@
     {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true, .head_norm = HEAD_NORM_TRANSPOSED, \
      .two_rotaries = true}
 
+/* lfm2's and lfm2_moe's */
+#define LFM2 {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT, .convolves = true, .norm_last = true}
+
 const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
 #define QWEN2_VL_TEXT \
     {.norm = NORM_RMS, .places = PRE, .qkv_bias = true, .of_grids = GRIDS_ALONE, .projects_first = true}
@@ -85,9 +88,5 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_QWEN3_VL] = QWEN3_VL_TEXT,
     [PLIM_FAMILY_QWEN3_VL_MOE] = QWEN3_VL_TEXT,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_TURNED},
-    [PLIM_FAMILY_LFM2] = {.norm = NORM_RMS,
-                          .places = PRE,
-                          .head_norm = HEAD_NORM_SPLIT,
-                          .convolves = true,
-                          .norm_last = true},
+    [PLIM_FAMILY_LFM2] = LFM2, [PLIM_FAMILY_LFM2_MOE] = LFM2,
 };

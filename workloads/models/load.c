@@ -156,8 +156,11 @@ static void stored_name(const struct decoder *m, const struct module *module, ch
     }
     snprintf(name, STORED_NAME, "%s%s%s", is_renamed ? "block_sparse_moe." : "", module->path + (is_renamed ? 4 : 0),
              module->kind == MODULE_WEIGHT ? ".weight" : "");
-    if (is_renamed && !strcmp(module->path, "mlp.experts.gate_up_proj")) /* experts.0.w1 is read before experts.0.w2 */
-        snprintf(name, STORED_NAME, "block_sparse_moe.experts.");
+    const char *experts = m->config->family == PLIM_FAMILY_LFM2_MOE ? "feed_forward.experts."
+                          : is_renamed                              ? "block_sparse_moe.experts."
+                                                                    : NULL;
+    if (experts && strstr(module->path, "experts.gate_up_proj")) /* experts.0.w1 is read before experts.0.w2 */
+        snprintf(name, STORED_NAME, "%s", experts);
 }
 
 /* The modules of a list, sorted by their names there; numbers in a name are single digits. */
@@ -322,9 +325,15 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* gpt_oss', granitemoe's, granitemoehybrid's and lfm2's plans are the head's alone; deepseek_v3's has no attention,
- * glm4_moe_lite's of its queries only q_b_proj, and deepseek_v2's all but q_a_proj. A shared expert is in those of
- * qwen3_5_moe, qwen3_next, glm4_moe, deepseek_v2, deepseek_v3 and ernie4_5_moe, but not its gate. */
+/* Families whose plans are the head's alone */
+static const bool plans_head_alone[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_GPT_OSS] = true, [PLIM_FAMILY_LFM2] = true, [PLIM_FAMILY_LFM2_MOE] = true,
+    [PLIM_FAMILY_GRANITEMOE] = true, [PLIM_FAMILY_GRANITEMOEHYBRID] = true,
+};
+
+/* deepseek_v3's plan has no attention, glm4_moe_lite's of its queries only q_b_proj, and deepseek_v2's all but
+ * q_a_proj. A shared expert is in those of qwen3_5_moe, qwen3_next, glm4_moe, deepseek_v2, deepseek_v3 and
+ * ernie4_5_moe, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
@@ -337,8 +346,7 @@ static bool plans_linear(const struct decoder *m, const struct decoder_layer *l,
     if (is_attention && family == PLIM_FAMILY_GLM4_MOE_LITE && is_query) return strstr(module->path, "q_b") != NULL;
     if (l->scalar && !is_attention && strncmp(module->path, "mlp.", 4)) return false; /* gemma4 */
     bool is_shared = l->router && strstr(module->path, plans_shared ? "shared_expert_gate" : "shared_expert");
-    return family != PLIM_FAMILY_GPT_OSS && family != PLIM_FAMILY_LFM2 && family != PLIM_FAMILY_GRANITEMOE &&
-           family != PLIM_FAMILY_GRANITEMOEHYBRID && !is_shared;
+    return !plans_head_alone[family] && !is_shared;
 }
 
 static bool plans_stack(const struct decoder *m, const struct module *module)
@@ -431,6 +439,16 @@ bool decoder_is_loaded(const struct plim_train_setting *setting)
     return setting->quantization.type != PLIM_QUANTIZATION_NONE || (plim_is_loaded(setting->made_on) && is_whole);
 }
 
+/* from_pretrained() makes every parameter of a checkpoint one that requires a gradient, also what corrects a router,
+ * which gets none. */
+static void unfreeze_corrections(struct decoder *m)
+{
+    for (int64_t i = 0; i < m->config->layers && !m->setting->lora.r; i++) {
+        const struct tensor *x = m->layers[i].router_correction;
+        if (x && x->is_parameter) m->parameters.trainable_elements += tensor_elements(x);
+    }
+}
+
 void decoder_load(struct engine *e, struct decoder *m)
 {
     struct load load = {.e = e, .m = m};
@@ -449,6 +467,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     for (size_t i = 0; i < buffer_count; i++)
         if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* these were in the checkpoint */
             give_memory(e, buffers[i]);
+    if (!e->halted) unfreeze_corrections(m);
 }
 
 static const struct quantized *quantized_among(const struct module *module, const void *owner,

@@ -20,6 +20,7 @@ static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {.corrects_softmax = true, .shares_first = true},
+    [PLIM_FAMILY_LFM2_MOE] = {.by_sigmoid = true, .experts_first = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
@@ -37,7 +38,8 @@ void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     l->router = nn_parameter(e, p, INIT_WEIGHT, SHAPE(m->config->experts, m->config->hidden_size));
     p->dtype = dtype;
     if (t->has_bias) l->router_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(m->config->experts));
-    if ((!t->is_grouped || t->by_softmax) && !t->corrects_softmax) return;
+    bool is_corrected = (t->is_grouped && !t->by_softmax) || t->corrects_softmax || m->config->corrects_experts;
+    if (!is_corrected) return;
     l->router_correction = nn_buffer(e, op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
     if (e->halted) return;
     l->router_correction->layer = p->layer;
@@ -175,6 +177,34 @@ static struct routing route_corrected(struct engine *e, const struct block_call 
     return r;
 }
 
+/* Lfm2MoeTopKRouter: sigmoids of the logits, to which a buffer is added where experts are chosen */
+static struct routing route_by_sigmoid(struct engine *e, const struct block_call *b, struct tensor *weight,
+                                       struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    struct tensor *top[2], *choice = NULL, *largest = NULL;
+    struct routing r;
+    r.logits = tensor_keep(nn_product(e, x, weight, NULL));
+    struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
+    if (c->corrects_experts) choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
+    op_top_k(e, choice ? choice : scores, c->experts_per_token, top);
+    r.weights = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    if (choice) {
+        largest = tensor_ref(r.weights);
+        tensor_set(e, &r.weights, op_gather_last(e, scores, r.experts));
+    }
+    tensor_drop(e, scores);
+    if (c->normalized_routing && !e->halted) {
+        enum plim_dtype dtype = e->autocast.on ? PLIM_F32 : (enum plim_dtype)r.weights->a.dtype;
+        struct tensor *sum = op_add_scalar(e, op_sum_last_as(e, r.weights, dtype), 1e-6);
+        tensor_set(e, &r.weights, op_div(e, r.weights, sum));
+    }
+    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
+    tensor_drop_all(e, choice, largest);
+    return r;
+}
+
 /* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
 static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
                                        struct tensor *x)
@@ -199,6 +229,7 @@ struct routing router_choose(struct engine *e, const struct block_call *b, struc
     const struct experts_traits *t = experts_traits_of(b->m);
     return (t->ranks_logits       ? rank
             : t->corrects_softmax ? route_corrected
+            : t->by_sigmoid       ? route_by_sigmoid
             : t->by_softmax       ? route_by_softmax
             : t->is_grouped       ? route_in_groups
                                   : route)(e, b, weight, x);

@@ -1,5 +1,5 @@
 /* What a model is made of, in the orders in which PyTorch comes to it. */
-#include "model.h"
+#include "llama_traits.h"
 #include <string.h>
 
 /* Those that are of no block */
@@ -254,7 +254,7 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     size_t count = decoder_states(m, out), n = buffers_beside(m, buffers);
     const struct tensor *embedded = decoder_base_embedding(m);
     const struct tensor *behind_patches = m->config->vision.layers ? last_of_patches(m) : NULL;
-    bool norm_first = m->config->family != PLIM_FAMILY_PHI && m->config->family != PLIM_FAMILY_LFM2;
+    bool norm_first = m->config->family != PLIM_FAMILY_PHI && !plim_llama_traits[m->config->family].norm_last;
     const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
     /* Positions may stand behind the norm. */

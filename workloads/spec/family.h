@@ -225,6 +225,8 @@
       "groups among whose experts a token's are chosen")                                                              \
     X(TOP_K, top_k, TOP_K, 0, 0, "topk_method", "",                                                                   \
       "how a token's experts are chosen: among all, or among those of the best groups")                               \
+    X(CORRECTS_EXPERTS, corrects_experts, BOOL, 0, 0, "use_expert_bias", "",                                          \
+      "the router adds a bias to the scores by which it chooses experts")                                             \
     X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                                       \
       "a token's routing weights are normalised to a sum of 1")                                                       \
     X(GLOBAL_HEAD_DIM, global_head_dim, INT, 1, 1 << 16, "global_head_dim", "elements",                               \
@@ -349,6 +351,7 @@ struct plim_family_info {
     enum plim_sliding_rule sliding;
     enum plim_nope_rule nope;
     bool layer_types;        /* config.json may list the layers' types */
+    bool needs_layer_types;  /* and has to */
     bool linear;             /* layers have linear or full attention; else windowed or full attention */
     bool convolves;          /* layers are short convolutions, or have full attention */
     enum plim_activation activation; /* of the MLP, if there is no key for it */

@@ -53,6 +53,28 @@ static const struct plim_family_key ernie4_5_moe_keys[] = {
     KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
 };
 
+/* head_dim is no field of the class, but its model takes it. */
+static const struct plim_family_key lfm2_moe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "65536"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "7168"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1792"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    TWO("tie_word_embeddings", "tie_embedding", TIE_WORD_EMBEDDINGS, "true"),
+    KEY("max_position_embeddings", POSITIONS, "128000"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("conv_L_cache", LINEAR_KERNEL, "3"),
+    KEY("num_dense_layers", DENSE_LAYERS, "2"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
+    KEY("num_experts", EXPERTS, "32"),
+    KEY("use_expert_bias", CORRECTS_EXPERTS, "true"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "1.0"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
+};
+
 static const struct plim_family_key deepseek_v2_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "102400"),
@@ -183,6 +205,10 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GRANITEMOEHYBRID] = {KEYS(granitemoehybrid_keys), .tasks = CAUSAL_ALONE, .rotary = true,
                                       .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "input_linear",
                                                   "output_linear"}},
+    [PLIM_FAMILY_LFM2_MOE] = {KEYS(lfm2_moe_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
+                              .needs_layer_types = true, .convolves = true,
+                              .activation = PLIM_ACTIVATION_SILU, .rotary = true,
+                              .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},

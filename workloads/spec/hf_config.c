@@ -341,7 +341,7 @@ static bool has_special(enum plim_family family, size_t special)
     switch (special_keys[special].whose) {
     case OF_ALL: return true;
     case OF_LAYER_TYPES: return info->layer_types;
-    case OF_CONVOLUTIONS: return info->convolves;
+    case OF_CONVOLUTIONS: return info->convolves && !info->needs_layer_types;
     case OF_NOPE: return info->nope == PLIM_NOPE_INTERVAL;
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     case OF_ROTARY: return info->rotary || family == PLIM_FAMILY_MODERNBERT;

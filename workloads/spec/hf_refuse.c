@@ -67,8 +67,8 @@ static const char *const harmless_words[] = {
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
        PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
-       PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, \
-       PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
+       PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, \
+       PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
 
 static const struct refused_key {
     const char *key;
@@ -161,7 +161,8 @@ static const struct refused_key {
     {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
      OF(PLIM_FAMILY_STABLELM)},
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},
-    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version", OF(PLIM_FAMILY_LFM2)},
+    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version",
+     OF(PLIM_FAMILY_LFM2, PLIM_FAMILY_LFM2_MOE)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(PLIM_FAMILY_BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},

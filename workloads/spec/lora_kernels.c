@@ -35,6 +35,7 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5] = true,
     [PLIM_FAMILY_HUNYUAN_V1_DENSE] = true,
     [PLIM_FAMILY_LFM2] = true,
+    [PLIM_FAMILY_LFM2_MOE] = true,
     [PLIM_FAMILY_GRANITEMOE] = true,
     [PLIM_FAMILY_GRANITEMOEHYBRID] = true,
     [PLIM_FAMILY_GLM4_MOE] = true,

@@ -307,6 +307,13 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
                          plim_family_key_name(model->family, PLIM_FIELD_LAYERS),
                          (long long)model->layers);
     }
+    if (plim_family_info(model->family)->needs_layer_types && !spec->layer_types_given) {
+        *culprit = "layer_types";
+        return plim_fail(err, PLIM_SPEC,
+                         "layer_types is missing, without which transformers fails to build %s, expected %s or "
+                         "full_attention for each layer", plim_family_names[model->family],
+                         plim_family_other_layers(model->family));
+    }
     if (model->linear_key_heads && model->linear_value_heads % model->linear_key_heads != 0)
         REFUSE(LINEAR_KEY_HEADS,
                "linear_num_value_heads is %lld and linear_num_key_heads is %lld, expected key heads that divide it",

@@ -179,7 +179,7 @@ struct plim_model_config {
     int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
     int64_t dense_layers, last_sparse; /* as many of the first ones have an MLP, and ernie4_5_moe's behind the latter */
     int64_t shared_experts;        /* that see every token, in one MLP; already applied to shared_expert_size */
-    bool normalized_routing;       /* a token's weights of its experts add up to 1 */
+    bool normalized_routing, corrects_experts; /* weights of experts add up to 1; lfm2_moe: use_expert_bias */
     double routed_scaling;         /* glm4_moe: these weights are multiplied with it */
     int64_t expert_groups, groups_per_token; /* glm4_moe: groups of experts, of which a token's are chosen first */
     enum plim_top_k top_k; /* deepseek_v2; already applied to these two */

@@ -138,14 +138,14 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
     fputs(nested ? "}}\n" : "}\n", file);
 }
 
-/* Writes layer types only if they differ from the family's rule. */
+/* Writes layer types if the family has no rule of its own, or if they differ from it. */
 static void write_layer_types(const struct plim_model_config *model, FILE *file)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
     bool usual[PLIM_MAX_LAYERS], linear = info->linear || info->convolves;
     const bool *is_other = linear ? model->layer_is_linear : model->layer_is_sliding;
     (linear ? plim_model_linear_layers : plim_model_sliding_layers)(model, usual);
-    if (memcmp(usual, is_other, sizeof(usual)) == 0) return;
+    if (!info->needs_layer_types && memcmp(usual, is_other, sizeof(usual)) == 0) return;
     fputs("  layer_types:\n", file);
     for (int64_t i = 0; i < model->layers; i++)
         fprintf(file, "    - %s\n", is_other[i] ? plim_family_other_layers(model->family) : "full_attention");

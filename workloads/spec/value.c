@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { EXPECTED_SIZE = 1600 };
+enum { EXPECTED_SIZE = 2400 };
 
 /* --- messages --------------------------------------------------------------------------------- */
 

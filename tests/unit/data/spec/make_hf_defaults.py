@@ -29,12 +29,12 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
-            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus']
+            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus', 'lfm2_moe']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5', 'whisper', 'bart', 'mbart')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite',
-           'ernie4_5_moe')
+           'ernie4_5_moe', 'lfm2_moe')
 GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
 LATENT = ('deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
@@ -72,6 +72,9 @@ def small(family, **more):
     if family in ('ministral', 'hunyuan_v1_dense'):
         base['head_dim'] = 16
     base.update(more)
+    if family == 'lfm2_moe':  # which has no default of them
+        base.setdefault('layer_types', ['full_attention', 'conv', 'conv'][:base['num_hidden_layers']] * (base['num_hidden_layers'] or 1))
+        base['layer_types'] = base['layer_types'] and base['layer_types'][:base['num_hidden_layers']]
     return dict(model_type=family, **base)
 
 
@@ -90,7 +93,7 @@ def experts_of(get):
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
                 shared_expert_size=get('shared_expert_intermediate_size') or shared * get('moe_intermediate_size'),
                 sparse_step=get('decoder_sparse_step', get('moe_layer_interval', 1)), last_sparse=get('moe_layer_end_index'), aux_loss_coef=float(get('router_aux_loss_coef')),
-                dense_layers=get('first_k_dense_replace', get('moe_layer_start_index', 1 if get('mlp_layer_types', None) else 0)), shared_experts=shared,
+                dense_layers=get('first_k_dense_replace', get('num_dense_layers', get('moe_layer_start_index', 1 if get('mlp_layer_types', None) else 0))), shared_experts=shared, corrects_experts=get('use_expert_bias'),
                 routed_scaling=float(get('routed_scaling_factor')), expert_groups=0 if top_k == 'greedy' else get('n_group'),
                 groups_per_token=0 if top_k == 'greedy' else get('topk_group') or 0, **({'top_k': top_k} if top_k else {}), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
@@ -132,7 +135,7 @@ def resolved(raw):
     residual_dropout = {'starcoder2': 'residual_dropout', 'seed_oss': 'residual_dropout', 'stablelm': 'hidden_dropout', 'gpt2': 'resid_pdrop', 'gpt_bigcode': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
                         'gpt_neox': 'hidden_dropout', 'falcon': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
     # bloom has its own function and no key
-    activation = get('activation') if family == 'falcon' else get('hidden_act', get('activation_function', get('hidden_activation', 'silu' if family == 'lfm2' else 'gelu')))
+    activation = get('activation') if family == 'falcon' else get('hidden_act', get('activation_function', get('hidden_activation', 'silu' if family in ('lfm2', 'lfm2_moe') else 'gelu')))
     if family in ('mistral', 'phi3', 'starcoder2', 'ministral3'):
         sliding = [config.sliding_window is not None] * layers
     else:
@@ -360,7 +363,7 @@ def variations(family):
     base = put()
     base.pop('num_key_value_heads', None)
     if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR,
-                      'ministral3', 'ministral', 'exaone4', 'seed_oss', 'lfm2'):  # their defaults do not divide 4 heads
+                      'ministral3', 'ministral', 'exaone4', 'seed_oss', 'lfm2', 'lfm2_moe'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
