@@ -23,9 +23,10 @@ FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'ernie4-5-moe': (QUERIES, ATTENTION + GATED, ('fsdp', 'zero3')),
     'granitehybrid': (QUERIES, [*ATTENTION, 'input_linear', 'output_linear'], ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
+    'minimax-m2': (QUERIES, ATTENTION, ()),
     'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
-EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward'}  # where they stand in a block
+EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp'}  # where they stand in a block
 
 
 def cases_of(family):

@@ -124,6 +124,8 @@ EXPERTS = [
     dict(ROTARY, model_type="lfm2_moe", num_key_value_heads=2, norm_eps=1e-6, num_experts=8, num_experts_per_tok=3,
          moe_intermediate_size=24, num_dense_layers=1, layer_types=["full_attention", "conv"], routed_scaling_factor=1.5,
          tie_word_embeddings=False, rope_parameters=default_rope()),
+    dict(ROTARY, model_type="minimax_m2", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, num_local_experts=8,
+         num_experts_per_tok=3, rope_parameters=default_rope(partial_rotary_factor=0.5)),
 ]
 
 
@@ -210,4 +212,5 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules="all-linear"),
     dict(r=4, target_modules=["q_proj", "in_proj"], target_parameters=[f"feed_forward.{part}" for part in (
         "experts.gate_up_proj", "experts.down_proj", "gate.weight")]),
+    dict(r=4, target_modules="all-linear"),
 ]

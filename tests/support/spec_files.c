@@ -239,7 +239,8 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     if (f == PLIM_FAMILY_OLMO) norms = 0;
     if (f == PLIM_FAMILY_COHERE || f == PLIM_FAMILY_COHERE2) norms = h + (m->qk_layernorm ? q + kv : 0);
     if (m->activation == PLIM_ACTIVATION_XIELU) mlp += 2;
-    bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_OLMOE;
+    bool whole = f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 || f == PLIM_FAMILY_OLMOE ||
+                 f == PLIM_FAMILY_MINIMAX_M2;
     return attention + mlp + norms + (whole ? q + kv : 0);
 }
 

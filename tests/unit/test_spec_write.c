@@ -47,7 +47,7 @@ static bool is_little_known(enum plim_family family)
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
                                                 PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE,
                                                 PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID,
-                                                PLIM_FAMILY_LFM2_MOE};
+                                                PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;

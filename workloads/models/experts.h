@@ -18,6 +18,8 @@ struct experts_traits {
                              * router are fp32 (route_corrected()) */
     bool by_sigmoid;        /* by sigmoids in the type of the logits, to which a buffer may be added
                              * (route_by_sigmoid()) */
+    bool by_wide_sigmoid;   /* by sigmoids in fp32, to which a buffer in the model's type is added
+                             * (route_by_wide_sigmoid()) */
     bool shares_first;      /* the expert that sees every token is computed in front of the router, without a gate */
     bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */

@@ -61,6 +61,7 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE},
     [PLIM_FAMILY_GRANITEMOE] = {.norm = NORM_RMS, .places = PRE, .norms_first = true},
     [PLIM_FAMILY_GLM4_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true, .turns_part = true},
+    [PLIM_FAMILY_MINIMAX_M2] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_WHOLE, .turns_part = true},
     [PLIM_FAMILY_DEEPSEEK_V2] = {.norm = NORM_RMS, .places = PRE, .turns_complex = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.norm = NORM_RMS, .places = PRE},

@@ -140,11 +140,12 @@ static bool is_stack(const struct module *module)
 
 enum { STORED_NAME = 64 };
 
-/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's and granitemoe's
- * experts and router have an older one there. */
+/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's, minimax_m2's and
+ * granitemoe's experts and router have an older one there. */
 static void stored_name(const struct decoder *m, const struct module *module, char name[STORED_NAME])
 {
-    bool is_renamed = m->config->family == PLIM_FAMILY_MIXTRAL && !strncmp(module->path, "mlp.", 4);
+    bool has_older = m->config->family == PLIM_FAMILY_MIXTRAL || m->config->family == PLIM_FAMILY_MINIMAX_M2;
+    bool is_renamed = has_older && !strncmp(module->path, "mlp.", 4);
     const char *linear = strstr(module->path, "experts.gate_up") ? "input_linear." : "output_linear.";
     if (m->config->family == PLIM_FAMILY_GRANITEMOE && !strncmp(module->path, "block_", 6)) {
         snprintf(name, STORED_NAME, "block_sparse_moe.%s", module->kind == MODULE_WEIGHT ? "router." : linear);
@@ -357,7 +358,7 @@ static bool plans_stack(const struct decoder *m, const struct module *module)
                                 family == PLIM_FAMILY_GEMMA4_TEXT || family == PLIM_FAMILY_OLMOE ||
                                 family == PLIM_FAMILY_GLM4_MOE || family == PLIM_FAMILY_DEEPSEEK_V2 ||
                                 family == PLIM_FAMILY_DEEPSEEK_V3 || family == PLIM_FAMILY_GLM4_MOE_LITE ||
-                                family == PLIM_FAMILY_ERNIE4_5_MOE);
+                                family == PLIM_FAMILY_ERNIE4_5_MOE || family == PLIM_FAMILY_MINIMAX_M2);
 }
 
 static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, int64_t ranks)

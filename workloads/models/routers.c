@@ -21,6 +21,7 @@ static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {.corrects_softmax = true, .shares_first = true},
     [PLIM_FAMILY_LFM2_MOE] = {.by_sigmoid = true, .experts_first = true},
+    [PLIM_FAMILY_MINIMAX_M2] = {.by_wide_sigmoid = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
@@ -38,9 +39,11 @@ void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     l->router = nn_parameter(e, p, INIT_WEIGHT, SHAPE(m->config->experts, m->config->hidden_size));
     p->dtype = dtype;
     if (t->has_bias) l->router_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(m->config->experts));
-    bool is_corrected = (t->is_grouped && !t->by_softmax) || t->corrects_softmax || m->config->corrects_experts;
+    bool is_corrected = (t->is_grouped && !t->by_softmax) || t->corrects_softmax || m->config->corrects_experts ||
+                        t->by_wide_sigmoid;
     if (!is_corrected) return;
-    l->router_correction = nn_buffer(e, op_full(e, PLIM_F32, SHAPE(m->config->experts), 0));
+    enum plim_dtype own = t->by_wide_sigmoid ? p->dtype : PLIM_F32;
+    l->router_correction = nn_buffer(e, op_full(e, own, SHAPE(m->config->experts), 0));
     if (e->halted) return;
     l->router_correction->layer = p->layer;
     l->router_correction->is_parameter = t->corrects_softmax;
@@ -205,6 +208,27 @@ static struct routing route_by_sigmoid(struct engine *e, const struct block_call
     return r;
 }
 
+/* MiniMaxM2TopKRouter: sigmoids in fp32, to which a buffer is added where experts are chosen; the chosen ones' add up
+ * to 1 */
+static struct routing route_by_wide_sigmoid(struct engine *e, const struct block_call *b, struct tensor *weight,
+                                            struct tensor *x)
+{
+    struct tensor *top[2];
+    struct routing r;
+    enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)weight->a.dtype;
+    struct tensor *rows = tensor_keep(e->halted ? x : op_view(e, x, x->a.ndim, x->a.shape)); /* reshape() */
+    r.logits = tensor_keep(nn_product(e, op_to(e, rows, dtype), weight, NULL));
+    struct tensor *scores = tensor_keep(op_sigmoid(e, op_to(e, r.logits, PLIM_F32)));
+    struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
+    op_top_k(e, choice, b->m->config->experts_per_token, top);
+    struct tensor *largest = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    r.weights = tensor_keep(op_gather_last(e, scores, r.experts));
+    tensor_set(e, &r.weights, op_div_(e, r.weights, op_sum_last(e, r.weights)));
+    tensor_drop_all(e, rows, scores, choice, largest);
+    return r;
+}
+
 /* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
 static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
                                        struct tensor *x)
@@ -230,6 +254,7 @@ struct routing router_choose(struct engine *e, const struct block_call *b, struc
     return (t->ranks_logits       ? rank
             : t->corrects_softmax ? route_corrected
             : t->by_sigmoid       ? route_by_sigmoid
+            : t->by_wide_sigmoid  ? route_by_wide_sigmoid
             : t->by_softmax       ? route_by_softmax
             : t->is_grouped       ? route_in_groups
                                   : route)(e, b, weight, x);

@@ -1,4 +1,5 @@
 /* What a model is made of, in the orders in which PyTorch comes to it. */
+#include "experts.h"
 #include "llama_traits.h"
 #include <string.h>
 
@@ -43,6 +44,12 @@ const struct decoder_layer *decoder_layer_of(const struct decoder *m, const stru
     return layer >= 0 ? &m->layers[layer] : NULL;
 }
 
+/* Does what corrects the router stand behind it? minimax_m2's stands behind the experts, they behind the router. */
+static bool is_of_router(const struct decoder *m, const struct decoder_layer *l)
+{
+    return l->router_correction->is_parameter || experts_traits_of(m)->experts_first;
+}
+
 /* A block's buffers stand behind the parameter of their module: a router's, attention's, an activation function's, or
  * the block's last one. */
 static size_t buffers_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
@@ -56,7 +63,8 @@ static size_t buffers_behind(const struct decoder *m, const struct tensor *x, st
                                                            : l->norm[3].weight;
     if (l->sinusoids) last = l->o.weight;
     if (l->xielu[1]) last = l->xielu[1];
-    if (x != (l->router_correction ? l->router : last)) return 0;
+    if (l->router_correction) last = is_of_router(m, l) ? l->router : l->experts_down;
+    if (x != last) return 0;
     memcpy(out, own, count * sizeof(*own));
     return count;
 }

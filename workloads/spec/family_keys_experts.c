@@ -75,6 +75,25 @@ static const struct plim_family_key lfm2_moe_keys[] = {
     KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
 };
 
+static const struct plim_family_key minimax_m2_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "200064"),
+    KEY("hidden_size", HIDDEN_SIZE, "3072"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "1536"),
+    KEY("num_hidden_layers", LAYERS, "62"),
+    KEY("num_attention_heads", HEADS, "48"),
+    KEY("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, "128"),
+    KEY("partial_rotary_factor", PARTIAL_ROTARY, "1.0"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "196608"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
+    TWO("num_local_experts", "num_experts", EXPERTS, "256"),
+    KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
+};
+
 static const struct plim_family_key deepseek_v2_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "102400"),
@@ -209,6 +228,8 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
                               .needs_layer_types = true, .convolves = true,
                               .activation = PLIM_ACTIVATION_SILU, .rotary = true,
                               .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},
+    [PLIM_FAMILY_MINIMAX_M2] = {KEYS(minimax_m2_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
+                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},

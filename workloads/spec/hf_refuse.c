@@ -67,8 +67,9 @@ static const char *const harmless_words[] = {
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
        PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
-       PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, \
-       PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
+       PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, PLIM_FAMILY_GLM4_MOE, \
+       PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, PLIM_FAMILY_GEMMA4_TEXT, \
+       PLIM_FAMILY_GEMMA4)
 
 static const struct refused_key {
     const char *key;
@@ -119,7 +120,7 @@ static const struct refused_key {
     {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
      OF_EXPERTS},
     {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
-     OF(PLIM_FAMILY_MIXTRAL)},
+     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_MINIMAX_M2)},
     {"experts_implementation", HARMLESS_GROUPED,
      "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,

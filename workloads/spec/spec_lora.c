@@ -189,7 +189,7 @@ static const struct stacked *stacked_of(enum plim_family family)
                       family == PLIM_FAMILY_OLMOE || family == PLIM_FAMILY_GLM4_MOE ||
                       family == PLIM_FAMILY_DEEPSEEK_V2 || family == PLIM_FAMILY_DEEPSEEK_V3 ||
                       family == PLIM_FAMILY_GLM4_MOE_LITE || family == PLIM_FAMILY_ERNIE4_5_MOE;
-    return family == PLIM_FAMILY_MIXTRAL ? mixtral : is_as_qwen ? qwen : NULL;
+    return family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_MINIMAX_M2 ? mixtral : is_as_qwen ? qwen : NULL;
 }
 
 static enum plim_status refuse_length(struct plim_error *err)

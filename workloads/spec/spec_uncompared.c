@@ -80,6 +80,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_GRANITEMOEHYBRID] = {RECENT | PACKING | SFT | DPO_GRPO, 0}, /* TRL reads num_experts from its config */
     [PLIM_FAMILY_ERNIE4_5_MOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP, 0},
     [PLIM_FAMILY_LFM2_MOE] = {RECENT | DPO_GRPO, 0},
+    [PLIM_FAMILY_MINIMAX_M2] = {RECENT | DPO_GRPO, 0},
     [PLIM_FAMILY_T5] = {T5S, 0},
     [PLIM_FAMILY_MT5] = {T5S, 0},
     [PLIM_FAMILY_WHISPER] = {SEQ2SEQ, 0},

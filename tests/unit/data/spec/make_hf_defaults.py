@@ -29,12 +29,12 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
-            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus', 'lfm2_moe']
+            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus', 'lfm2_moe', 'minimax_m2']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5', 'whisper', 'bart', 'mbart')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite',
-           'ernie4_5_moe', 'lfm2_moe')
+           'ernie4_5_moe', 'lfm2_moe', 'minimax_m2')
 GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
 LATENT = ('deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
@@ -58,7 +58,7 @@ def small(family, **more):
     if family == 'gemma3_text':
         base['num_hidden_layers'] = 7  # the sixth is its first with full attention
     if family in EXPERTS:
-        experts = 'num_local_experts' if family == 'granitemoe' else 'num_experts'
+        experts = 'num_local_experts' if family in ('granitemoe', 'minimax_m2') else 'num_experts'
         if family in GROUPED:
             base.update(n_group=2, topk_group=1)
             experts = 'n_routed_experts'
@@ -140,7 +140,7 @@ def resolved(raw):
         sliding = [config.sliding_window is not None] * layers
     else:
         sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
-    partial = family in (*GEMMA4, 'phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', *LINEAR)
+    partial = family in (*GEMMA4, 'phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', 'minimax_m2', *LINEAR)
     linear = [t in ('linear_attention', 'conv') for t in get('layer_types', None) or []]
     mlp_width = model.model.layers[0].feed_forward.w1.out_features if family == 'lfm2' else 0
     takes_head_dim = family not in (*GEMMA4, 'gpt2', 'gpt_bigcode', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
@@ -363,7 +363,7 @@ def variations(family):
     base = put()
     base.pop('num_key_value_heads', None)
     if family not in ('qwen2', 'qwen3', 'mistral', 'gemma', 'starcoder2', 'stablelm', 'glm', 'glm4', *LINEAR,
-                      'ministral3', 'ministral', 'exaone4', 'seed_oss', 'lfm2', 'lfm2_moe'):  # their defaults do not divide 4 heads
+                      'ministral3', 'ministral', 'exaone4', 'seed_oss', 'lfm2', 'lfm2_moe', 'minimax_m2'):  # their defaults do not divide 4 heads
         yield 'without-kv-heads', base
     wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
     yield 'without-kv-heads-32', dict(base, **wide)
@@ -483,7 +483,7 @@ def variations(family):
         return
     half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
             'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32, 'ministral3': 64, 'nemotron': 4, 'seed_oss': 64,
-            'ernie4_5': 64}.get(family, 8)
+            'ernie4_5': 64, 'minimax_m2': 64}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
@@ -508,7 +508,7 @@ def variations(family):
         rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
         rope_scaling=dict(rope_type='linear', factor=2.0))
     yield 'rope-theta', put(rope_theta=1e6)
-    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', *LINEAR):
+    if family in ('phi', 'phi3', 'gpt_neox', 'stablelm', 'glm', 'glm4', 'nemotron', 'glm4_moe', 'minimax_m2', *LINEAR):
         yield 'partial', put(partial_rotary_factor=0.25)
         yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
             rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))
