@@ -24,9 +24,10 @@ FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'granitehybrid': (QUERIES, [*ATTENTION, 'input_linear', 'output_linear'], ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'minimax-m2': (QUERIES, ATTENTION, ()),
+    'afmoe': (QUERIES, ATTENTION, ('packing', 'routers', 'fsdp', 'zero3')),
     'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
-EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp'}  # where they stand in a block
+EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp', 'afmoe': 'mlp'}  # where they stand in a block
 
 
 def cases_of(family):
@@ -65,7 +66,8 @@ def cases_of(family):
     if family in EXPERTS:
         stacked = {'target_parameters': [f'{EXPERTS[family]}.experts.{part}' for part in ('gate_up_proj', 'down_proj')]}
         yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, few, **stacked))
-        yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **TRAINER, **lora(8, 'all-linear'))
+        if 'routers' not in left_out:
+            yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **TRAINER, **lora(8, 'all-linear'))
         yield case(first, 2, 64, **MIXED, **TRAINER, weights='bf16', made_on='loaded')
     else:
         if 'trl' not in left_out:

@@ -160,7 +160,7 @@ def build(case):
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
         model = add_lora(model, case["lora"])
-    buffers = ".e_score_correction_bias"  # a frozen parameter in some classes, which stays 0
+    buffers = (".e_score_correction_bias", ".expert_bias")  # a frozen parameter in some classes, which stays 0
     made = [(name, p) for name, p in model.named_parameters() if ".modules_to_save." not in name and not name.endswith(buffers)]
     zeros = ("lora_B", "lora_embedding_A")
     with torch.no_grad():

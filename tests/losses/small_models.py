@@ -126,6 +126,9 @@ EXPERTS = [
          tie_word_embeddings=False, rope_parameters=default_rope()),
     dict(ROTARY, model_type="minimax_m2", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, num_local_experts=8,
          num_experts_per_tok=3, rope_parameters=default_rope(partial_rotary_factor=0.5)),
+    dict(ROTARY, model_type="afmoe", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, num_experts=8, num_dense_layers=1,
+         num_experts_per_tok=3, moe_intermediate_size=24, num_shared_experts=2, route_scale=1.5, mup_enabled=True,
+         global_attn_every_n_layers=2, sliding_window=16, rope_parameters=default_rope()),
 ]
 
 
@@ -213,4 +216,5 @@ STACKED = [  # of EXPERTS
     dict(r=4, target_modules=["q_proj", "in_proj"], target_parameters=[f"feed_forward.{part}" for part in (
         "experts.gate_up_proj", "experts.down_proj", "gate.weight")]),
     dict(r=4, target_modules="all-linear"),
+    dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
 ]

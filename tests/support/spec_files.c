@@ -181,7 +181,8 @@ static int64_t experts_and_router(const struct plim_model_config *m)
     int64_t h = m->hidden_size;
     int64_t gate = m->shared_experts ? 0 : h; /* of the shared expert */
     int64_t biases = m->mlp_bias ? 2 * m->shared_expert_size + h : 0; /* deepseek_v2's */
-    int64_t corrections = m->family == PLIM_FAMILY_ERNIE4_5_MOE ? m->experts : 0; /* parameters there */
+    bool has_corrections = m->family == PLIM_FAMILY_ERNIE4_5_MOE || m->family == PLIM_FAMILY_AFMOE;
+    int64_t corrections = has_corrections ? m->experts : 0; /* parameters there */
     return m->experts * (3 * h * m->expert_size + h) + corrections +
            (m->shared_expert_size ? 3 * h * m->shared_expert_size + gate + biases : 0);
 }
@@ -220,15 +221,16 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
                    f == PLIM_FAMILY_APERTUS;
     if (ungated) mlp -= linear(h, i, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 ||
-                      f == PLIM_FAMILY_GLM4;
+                      f == PLIM_FAMILY_GLM4 || f == PLIM_FAMILY_AFMOE;
     if (m->experts) mlp = experts_and_router(m);
     if (f == PLIM_FAMILY_GPT_OSS) /* biases of the router and the experts; sinks */
         mlp += m->experts * (1 + 2 * m->expert_size + h) + m->heads;
     bool gated = f == PLIM_FAMILY_QWEN3_5_TEXT || f == PLIM_FAMILY_QWEN3_5_MOE_TEXT || f == PLIM_FAMILY_QWEN3_NEXT ||
                  f == PLIM_FAMILY_QWEN3_5 || f == PLIM_FAMILY_QWEN3_5_MOE;
     if (gated) attention += linear(h, q, in_bias); /* a gate beside the queries */
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL || f == PLIM_FAMILY_QWEN3_MOE ||
-                      f == PLIM_FAMILY_QWEN3_VL_MOE ||
+    if (f == PLIM_FAMILY_AFMOE) attention += linear(h, q, false); /* of its gate */
+    bool head_norms = f == PLIM_FAMILY_AFMOE || f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_VL ||
+                      f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_QWEN3_VL_MOE ||
                       f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_GEMMA3 || gated || f == PLIM_FAMILY_LFM2 ||
                       f == PLIM_FAMILY_LFM2_MOE || f == PLIM_FAMILY_EXAONE4 || f == PLIM_FAMILY_APERTUS ||
                       f == PLIM_FAMILY_HUNYUAN_V1_DENSE ||

@@ -27,6 +27,9 @@ static const struct refusal {
         {"model: {family: lfm2_moe, num_hidden_layers: 2, full_attn_idxs: [1]}\n",
          "s.yaml:1:49: unknown key model.full_attn_idxs for lfm2_moe, expected a key of its "
          "config.json"},
+        {"model: {family: afmoe}\ntrain: {lora: {r: 8, targets: all-linear}}\n",
+         "s.yaml:1:17: train.lora of a router beside afmoe: this is not in this version (plimsoll exec "
+         "runs any training program)"},
         {"model: {family: falcon, new_decoder_architecture: true, parallel_attn: false}\n",
          "s.yaml:1:72: parallel_attn is false beside new_decoder_architecture, expected true: "
          "transformers fails without"},

@@ -47,7 +47,7 @@ static bool is_little_known(enum plim_family family)
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
                                                 PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE,
                                                 PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID,
-                                                PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2};
+                                                PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, PLIM_FAMILY_AFMOE};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -106,7 +106,8 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     }
     if (m->mask_token_id == PLIM_NO_TOKEN) m->token_dropout = false;
     if (family == PLIM_FAMILY_DEEPSEEK_V2 && m->expert_size % 8) m->expert_size = 1408; /* 1407 by default: no rows */
-    if (family == PLIM_FAMILY_EXAONE4 && !m->sliding_window) m->sliding_window = 64; /* else no pattern */
+    bool needs_window = family == PLIM_FAMILY_EXAONE4 || family == PLIM_FAMILY_AFMOE; /* else no pattern */
+    if (needs_window && !m->sliding_window) m->sliding_window = 64;
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
@@ -135,7 +136,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = 1,
         .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
                          : PLIM_WEIGHTS_FP32}};
-    if (spec->model_as_given.family == PLIM_FAMILY_GPT_OSS && spec->precision.values[1] == PLIM_PRECISION_FP16)
+    bool keeps_fp32 = spec->model_as_given.family == PLIM_FAMILY_GPT_OSS ||
+                      spec->model_as_given.family == PLIM_FAMILY_AFMOE;
+    if (keeps_fp32 && spec->precision.values[1] == PLIM_PRECISION_FP16)
         spec->precision.values[1] = PLIM_PRECISION_BF16; /* its norms stay in fp32 */
     spec->model_as_given.dtype = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1);
     memset(spec->given, true, sizeof(spec->given));

@@ -48,6 +48,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GRANITEMOE] = &plim_family_llama,
     [PLIM_FAMILY_GRANITEMOEHYBRID] = &plim_family_llama,
     [PLIM_FAMILY_GLM4_MOE] = &plim_family_llama,
+    [PLIM_FAMILY_AFMOE] = &plim_family_llama,
     [PLIM_FAMILY_MINIMAX_M2] = &plim_family_llama,
     [PLIM_FAMILY_ERNIE4_5_MOE] = &plim_family_llama,
     [PLIM_FAMILY_DEEPSEEK_V2] = &plim_family_llama,

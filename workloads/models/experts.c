@@ -27,19 +27,28 @@ void experts_build_stacks(struct engine *e, struct decoder *m, struct decoder_la
     build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
 }
 
-void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
+/* The shared experts, as one MLP */
+static void build_shared(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, shared = c->shared_expert_size;
-    if (!experts_traits_of(m)->experts_first) router_build(e, m, l);
-    experts_build_stacks(e, m, l);
-    if (experts_traits_of(m)->experts_first) router_build(e, m, l);
     if (!shared) return;
     nn_linear_create(e, p, &l->gate, h, shared, c->mlp_bias);
     nn_linear_create(e, p, &l->up, h, shared, c->mlp_bias);
     nn_linear_create(e, p, &l->down, shared, h, c->mlp_bias);
     if (!c->shared_experts) nn_linear_create(e, p, &l->shared_gate, h, 1, false);
+}
+
+void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct experts_traits *t = experts_traits_of(m);
+    if (!t->experts_first) router_build(e, m, l);
+    if (t->has_linear) build_shared(e, m, l);
+    experts_build_stacks(e, m, l);
+    if (t->experts_first) router_build(e, m, l);
+    if (t->has_linear) router_build_correction(e, m, l);
+    else build_shared(e, m, l);
 }
 
 int64_t experts_idle_weights(const struct decoder *m)
@@ -278,7 +287,7 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
     struct lora_wrapper wrapper;
     nn_wrap(e, &wrapper, b->layer->router_lora);
     struct tensor *weight = nn_wrapped(e, &wrapper, b->layer->router);
-    bool is_apart = experts_traits_of(b->m)->is_grouped;
+    bool is_apart = experts_traits_of(b->m)->is_grouped || experts_traits_of(b->m)->has_linear;
     struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
     call->routing = router_choose(e, b, weight, rows);
     nn_forget(e, &wrapper);
@@ -310,9 +319,8 @@ struct tensor *experts_multiply(struct engine *e, const struct block_call *b, st
     return run_stacks(e, &call, rows);
 }
 
-/* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
- * floating */
-static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
+/* Runs the router as a module on rows (N, H), or on x (B, S, H), lent. */
+static void choose(struct engine *e, struct experts_call *call, struct tensor *given)
 {
     const struct block_call *b = call->block;
     const struct decoder_layer *l = b->layer;
@@ -321,6 +329,14 @@ static struct tensor *routed(struct engine *e, struct experts_call *call, struct
     call->routing.weights = weights;
     if (b->m->returns_router_logits && !e->halted)
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
+}
+
+/* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
+ * floating */
+static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
+{
+    const struct block_call *b = call->block;
+    choose(e, call, given);
     bool is_apart = experts_traits_of(b->m)->is_grouped && !e->halted;
     struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
     struct tensor *y = run_stacks(e, call, rows);
@@ -328,10 +344,28 @@ static struct tensor *routed(struct engine *e, struct experts_call *call, struct
     return y;
 }
 
+/* AfmoeSparseMoeBlock of x (B, S, H), lent; floating */
+static struct tensor *forward_between(struct engine *e, struct experts_call *call, struct tensor *x)
+{
+    const struct block_call *b = call->block;
+    struct tensor *rows = tensor_keep(rows_of(e, x));
+    choose(e, call, x);
+    nn_begin(e);
+    struct tensor *shared = nn_end(e, decoder_gated_mlp(e, b->m->config->activation, b->layer, rows));
+    shared = tensor_keep(e->halted ? shared : op_view(e, shared, x->a.ndim, x->a.shape));
+    struct tensor *y = run_stacks(e, call, rows);
+    y = tensor_keep(e->halted ? y : op_view(e, y, x->a.ndim, x->a.shape));
+    struct tensor *sum = tensor_keep(op_add(e, shared, y));
+    const struct routing *r = &call->routing;
+    tensor_drop_all(e, rows, shared, y, r->logits, r->weights, r->experts);
+    return tensor_yield(sum);
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     struct experts_call *call = *(struct experts_call *const *)module;
     const struct block_call *b = call->block;
+    if (experts_traits_of(b->m)->has_linear) return forward_between(e, call, x);
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     bool shares_first = experts_traits_of(b->m)->shares_first && l->gate.weight;

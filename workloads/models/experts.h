@@ -20,6 +20,8 @@ struct experts_traits {
                              * (route_by_sigmoid()) */
     bool by_wide_sigmoid;   /* by sigmoids in fp32, to which a buffer in the model's type is added
                              * (route_by_wide_sigmoid()) */
+    bool has_linear;        /* the router is a linear layer, to whose sigmoids in fp32 a frozen parameter of the block
+                             * is added (route_by_linear()); the shared experts stand between it and the others */
     bool shares_first;      /* the expert that sees every token is computed in front of the router, without a gate */
     bool tells_weights;     /* and the block holds them to its end */
     bool has_bias;          /* the router and each linear of the experts */
@@ -38,6 +40,8 @@ struct routing {
 
 /* The parameters of a layer's router, and its buffer. */
 void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* What is added to its scores, where that is not built with it (has_linear) */
+void router_build_correction(struct engine *e, struct decoder *m, struct decoder_layer *l);
 /* Of rows x (N, H), by the router's weight, both lent */
 struct routing router_choose(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x);
 

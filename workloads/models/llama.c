@@ -52,6 +52,7 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_norm_create(e, p, &l->k_norm, norm_of(m), whole ? keys : c->head_dim, false);
     decoder_patch_norm(&l->q_norm, decoder_liger(m).head_norms);
     decoder_patch_norm(&l->k_norm, decoder_liger(m).head_norms);
+    if (t->gates_apart) nn_linear_create(e, p, &l->attention_gate, h, queries, false);
 }
 
 static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -245,9 +246,9 @@ static void project_whole(struct engine *e, const struct block_call *b, struct t
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
-/* cohere, glm4_moe: norms between all projections and the change of heads and positions */
+/* cohere, glm4_moe, afmoe: norms between all projections and the change of heads and positions */
 static void project_then_norm(struct engine *e, const struct block_call *b, struct tensor *x,
-                              struct tensor *qkv[3])
+                              struct tensor *qkv[3], struct tensor **gate)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
@@ -260,6 +261,7 @@ static void project_then_norm(struct engine *e, const struct block_call *b, stru
     for (int i = Q; i <= V; i++)
         qkv[i] = tensor_keep(op_view(e, nn_linear(e, projections[i], x),
                                      SHAPE(batch, seq, i == Q ? c->heads : c->kv_heads, c->head_dim)));
+    if (traits_of(b->m)->gates_apart) *gate = tensor_keep(nn_linear(e, &l->attention_gate, x));
     norm_heads(e, l, qkv);
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
 }
@@ -365,8 +367,8 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         all = project_fused(e, b, x, qkv);
     else if (t->head_norm == HEAD_NORM_WHOLE || b->m->config->clip_qkv > 0)
         project_whole(e, b, x, qkv);
-    else if (b->m->config->qk_layernorm)
-        project_then_norm(e, b, x, qkv);
+    else if (b->m->config->qk_layernorm || t->gates_apart)
+        project_then_norm(e, b, x, qkv, &gate);
     else
         project_each(e, b, x, qkv, &gate);
     if (!b->m->config->layer_is_nope[b->layer - b->m->layers])

@@ -48,6 +48,7 @@ struct llama_traits {
     bool head_bias; /* the head has a bias where the linears have (attention_bias) */
     bool norm_last; /* the last norm is constructed after the rotary embedding */
     bool gated;     /* the attention's result is multiplied by a sigmoid of a second half of the queries */
+    bool gates_apart; /* the same with a linear of its own (project_then_norm()) */
 };
 
 /* By family; empty for others */

@@ -329,7 +329,7 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
 /* Families whose plans are the head's alone */
 static const bool plans_head_alone[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = true, [PLIM_FAMILY_LFM2] = true, [PLIM_FAMILY_LFM2_MOE] = true,
-    [PLIM_FAMILY_GRANITEMOE] = true, [PLIM_FAMILY_GRANITEMOEHYBRID] = true,
+    [PLIM_FAMILY_GRANITEMOE] = true, [PLIM_FAMILY_GRANITEMOEHYBRID] = true, [PLIM_FAMILY_AFMOE] = true,
 };
 
 /* deepseek_v3's plan has no attention, glm4_moe_lite's of its queries only q_b_proj, and deepseek_v2's all but

@@ -42,7 +42,8 @@ struct decoder_layer {
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* linear attention: (channels, 1, taps), (value heads) twice, or NULL */
     struct tensor *xielu[4]; /* apertus: parameters (1), alpha_p and alpha_n, and buffers, beta and eps; else NULL */
-    struct linear router_proj;   /* gemma4, whose router has scales of its own: (H), (experts); */
+    struct linear attention_gate; /* afmoe: attention's result is multiplied by the sigmoid of its own */
+    struct linear router_proj;   /* gemma4, afmoe; gemma4's router has scales of its own: (H), (experts); */
     struct tensor *router_scale, *expert_scale;
     struct norm expert_norm[3]; /* of the result of the MLP beside the experts, of the experts' result and input */
     struct linear per_layer_gate, per_layer_out; /* gemma4: to the width of the per-layer embeddings, and back */

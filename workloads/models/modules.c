@@ -17,6 +17,8 @@
     BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),                        \
         BLOCK("mlp.down_proj", down, LINEAR)
 #define GATED_MLP ATTENTION, MLP
+#define TWO_NORMS                                                                                  \
+    BLOCK("input_layernorm", norm[0], NORM), BLOCK("post_attention_layernorm", norm[2], NORM)
 /* Experts beside one that sees every token. In a layer without experts its MLP has the names of that one's linears. */
 #define SHARED_EXPERT                                                                              \
     BLOCK("mlp.gate", router, WEIGHT), EXPERTS,                                                    \
@@ -24,20 +26,20 @@
         BLOCK("mlp.shared_expert.up_proj", up, LINEAR),                                            \
         BLOCK("mlp.shared_expert.down_proj", down, LINEAR),                                        \
         BLOCK("mlp.shared_expert_gate", shared_gate, LINEAR)
+#define SHARED_MLP                                                                                 \
+    BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                           \
+        BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
+        BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
 /* The same, which stand behind the others and the router, and have no gate */
 #define SHARED_EXPERTS                                                                             \
     EXPERTS, BLOCK("mlp.gate", router, WEIGHT),                                                    \
         BLOCK("mlp.gate.e_score_correction_bias", router_correction, PARAMETER),                   \
-        BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                       \
-        BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
-        BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
+        SHARED_MLP
 /* ernie4_5_moe's: the router and what corrects it stand first. */
 #define CORRECTED_EXPERTS                                                                          \
     BLOCK("mlp.gate", router, WEIGHT),                                                             \
         BLOCK("mlp.gate.moe_statics.e_score_correction_bias", router_correction, PARAMETER), EXPERTS, \
-        BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                       \
-        BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
-        BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
+        SHARED_MLP
 #define LINEAR_ATTENTION                                                                           \
     BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
         BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
@@ -49,8 +51,7 @@
 /* --- of a block ------------------------------------------------------------------------------- */
 
 static const struct module llama_block[] = {GATED_MLP,
-                                            BLOCK("input_layernorm", norm[0], NORM),
-                                            BLOCK("post_attention_layernorm", norm[2], NORM),
+                                            TWO_NORMS,
                                             {0}};
 static const struct module gemma_block[] = {GATED_MLP,
                                             BLOCK("input_layernorm", norm[0], NORM),
@@ -78,14 +79,12 @@ static const struct module olmo2_block[] = {GATED_MLP,
 static const struct module starcoder2_block[] = {ATTENTION,
                                                  BLOCK("mlp.c_fc", fc1, LINEAR),
                                                  BLOCK("mlp.c_proj", fc2, LINEAR),
-                                                 BLOCK("input_layernorm", norm[0], NORM),
-                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                 TWO_NORMS,
                                                  {0}};
 static const struct module arcee_block[] = {ATTENTION,
                                             BLOCK("mlp.up_proj", fc1, LINEAR),
                                             BLOCK("mlp.down_proj", fc2, LINEAR),
-                                            BLOCK("input_layernorm", norm[0], NORM),
-                                            BLOCK("post_attention_layernorm", norm[2], NORM),
+                                            TWO_NORMS,
                                             {0}};
 static const struct module apertus_block[] = {ATTENTION,
                                               BLOCK("mlp.up_proj", fc1, LINEAR),
@@ -101,8 +100,7 @@ static const struct module hunyuan_block[] = {PROJECTIONS,
                                               BLOCK("self_attn.query_layernorm", q_norm, NORM),
                                               BLOCK("self_attn.key_layernorm", k_norm, NORM),
                                               MLP,
-                                              BLOCK("input_layernorm", norm[0], NORM),
-                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              TWO_NORMS,
                                               {0}};
 static const struct module lfm2_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
                                            BLOCK("self_attn.k_proj", k, LINEAR),
@@ -130,8 +128,7 @@ static const struct module stablelm_block[] = {GATED_MLP,
 static const struct module glm_block[] = {ATTENTION,
                                           BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
                                           BLOCK("mlp.down_proj", down, LINEAR),
-                                          BLOCK("input_layernorm", norm[0], NORM),
-                                          BLOCK("post_attention_layernorm", norm[2], NORM),
+                                          TWO_NORMS,
                                           BLOCK("post_self_attn_layernorm", norm[1], NORM),
                                           BLOCK("post_mlp_layernorm", norm[3], NORM),
                                           {0}};
@@ -139,13 +136,22 @@ static const struct module mixtral_block[] = {ATTENTION,
                                               BLOCK("mlp.gate", router, WEIGHT),
                                               EXPERTS,
                                               BLOCK("mlp.e_score_correction_bias", router_correction, PARAMETER),
-                                              BLOCK("input_layernorm", norm[0], NORM),
-                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              TWO_NORMS,
                                               {0}};
+static const struct module afmoe_block[] = {ATTENTION,
+                                            BLOCK("self_attn.gate_proj", attention_gate, LINEAR),
+                                            BLOCK("input_layernorm", norm[0], NORM),
+                                            BLOCK("post_attention_layernorm", norm[1], NORM),
+                                            BLOCK("pre_mlp_layernorm", norm[2], NORM),
+                                            BLOCK("post_mlp_layernorm", norm[3], NORM),
+                                            BLOCK("mlp.expert_bias", router_correction, PARAMETER),
+                                            BLOCK("mlp.router.gate", router_proj, LINEAR),
+                                            SHARED_MLP,
+                                            EXPERTS,
+                                            {0}};
 static const struct module granitemoe_block[] = {
     PROJECTIONS,
-    BLOCK("input_layernorm", norm[0], NORM),
-    BLOCK("post_attention_layernorm", norm[2], NORM),
+    TWO_NORMS,
     BLOCK("block_sparse_moe.router", router, WEIGHT),
     BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),
     BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER),
@@ -158,24 +164,20 @@ static const struct module granitemoehybrid_block[] = {BLOCK("input_layernorm", 
                                                        {0}};
 static const struct module qwen2_moe_block[] = {ATTENTION,
                                                 SHARED_EXPERT,
-                                                BLOCK("input_layernorm", norm[0], NORM),
-                                                BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                TWO_NORMS,
                                                 {0}};
 static const struct module qwen3_moe_block[] = {GATED_MLP,
                                                 EXPERTS,
                                                 BLOCK("mlp.gate", router, WEIGHT),
-                                                BLOCK("input_layernorm", norm[0], NORM),
-                                                BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                TWO_NORMS,
                                                 {0}};
 static const struct module glm4_moe_block[] = {ATTENTION,
                                                SHARED_EXPERTS,
-                                               BLOCK("input_layernorm", norm[0], NORM),
-                                               BLOCK("post_attention_layernorm", norm[2], NORM),
+                                               TWO_NORMS,
                                                {0}};
 static const struct module ernie4_5_moe_block[] = {ATTENTION,
                                                    CORRECTED_EXPERTS,
-                                                   BLOCK("input_layernorm", norm[0], NORM),
-                                                   BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                   TWO_NORMS,
                                                    {0}};
 static const struct module deepseek_v3_block[] = {
     BLOCK("self_attn.q_proj", q, LINEAR),
@@ -187,8 +189,7 @@ static const struct module deepseek_v3_block[] = {
     BLOCK("self_attn.kv_b_proj", kv_b, LINEAR),
     BLOCK("self_attn.o_proj", o, LINEAR),
     SHARED_EXPERTS,
-    BLOCK("input_layernorm", norm[0], NORM),
-    BLOCK("post_attention_layernorm", norm[2], NORM),
+    TWO_NORMS,
     {0}};
 static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PARAMETER),
                                               ATTENTION,
@@ -197,19 +198,16 @@ static const struct module gpt_oss_block[] = {BLOCK("self_attn.sinks", sinks, PA
                                               EXPERTS,
                                               BLOCK("mlp.experts.gate_up_proj_bias", experts_gate_up_bias, PARAMETER),
                                               BLOCK("mlp.experts.down_proj_bias", experts_down_bias, PARAMETER),
-                                              BLOCK("input_layernorm", norm[0], NORM),
-                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              TWO_NORMS,
                                               {0}};
 static const struct module qwen3_5_block[] = {LINEAR_ATTENTION,
                                               GATED_MLP,
-                                              BLOCK("input_layernorm", norm[0], NORM),
-                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              TWO_NORMS,
                                               {0}};
 static const struct module qwen3_5_moe_block[] = {LINEAR_ATTENTION,
                                                   ATTENTION,
                                                   SHARED_EXPERT,
-                                                  BLOCK("input_layernorm", norm[0], NORM),
-                                                  BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                  TWO_NORMS,
                                                   {0}};
 static const struct module qwen3_next_block[] = {BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER),
                                                  BLOCK("linear_attn.A_log", a_log, PARAMETER),
@@ -220,15 +218,13 @@ static const struct module qwen3_next_block[] = {BLOCK("linear_attn.dt_bias", dt
                                                  BLOCK("linear_attn.out_proj", linear_out, LINEAR),
                                                  ATTENTION,
                                                  SHARED_EXPERT,
-                                                 BLOCK("input_layernorm", norm[0], NORM),
-                                                 BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                 TWO_NORMS,
                                                  {0}};
 static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
                                            BLOCK("self_attn.qkv_proj", qkv, LINEAR),
                                            BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
                                            BLOCK("mlp.down_proj", down, LINEAR),
-                                           BLOCK("input_layernorm", norm[0], NORM),
-                                           BLOCK("post_attention_layernorm", norm[2], NORM),
+                                           TWO_NORMS,
                                            {0}};
 static const struct module gpt2_block[] = {BLOCK("ln_1", norm[0], NORM),
                                            BLOCK("attn.c_attn", qkv, LINEAR),
@@ -467,6 +463,7 @@ static const struct {
     [PLIM_FAMILY_GRANITEMOE] = {llama_model, granitemoe_block},
     [PLIM_FAMILY_GRANITEMOEHYBRID] = {llama_model, granitemoehybrid_block},
     [PLIM_FAMILY_GLM4_MOE] = {llama_model, glm4_moe_block},
+    [PLIM_FAMILY_AFMOE] = {llama_model, afmoe_block},
     [PLIM_FAMILY_MINIMAX_M2] = {llama_model, mixtral_block},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {llama_model, ernie4_5_moe_block},
     [PLIM_FAMILY_DEEPSEEK_V2] = {llama_model, deepseek_v3_block},

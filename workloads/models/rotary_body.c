@@ -44,21 +44,21 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_STARCODER2] = MASKS_ONE,  [PLIM_FAMILY_GEMMA2] = MASKS_BOTH,
     [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
-    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
+    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,    [PLIM_FAMILY_AFMOE] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,  [PLIM_FAMILY_MISTRAL3] = MASKS_ONE,
     [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
-/* gpt_oss and granitemoehybrid tell their masks no positions, so that a token sees the documents before its own. Of
- * gemma4's layers those that see all see no images' blocks. */
+/* gpt_oss, afmoe and granitemoehybrid tell their masks no positions, so that a token sees the documents before its own.
+ * Of gemma4's layers those that see all see no images' blocks. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct tensor *blocks, struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
     enum masks masks = masks_of[f];
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
-    bool tells_none = f == PLIM_FAMILY_GPT_OSS || f == PLIM_FAMILY_GRANITEMOEHYBRID;
+    bool tells_none = f == PLIM_FAMILY_GPT_OSS || f == PLIM_FAMILY_AFMOE || f == PLIM_FAMILY_GRANITEMOEHYBRID;
     struct tensor *positions = tells_none ? NULL : calls[FULL].positions;
     int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
     struct tensor *seen = f == PLIM_FAMILY_GEMMA4 ? NULL : blocks;
@@ -182,6 +182,8 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
     struct tensor *x = tensor_hold(
         (drops ? nn_dropout : op_dropout)(e, b.embeddings, m->config->dropout_embedding));
+    if (f == PLIM_FAMILY_AFMOE && m->config->scales_embeddings) /* mup_enabled */
+        tensor_set(e, &x, op_mul_scalar(e, x, sqrt((double)m->config->hidden_size)));
     if (f == PLIM_FAMILY_PHI) tensor_set(e, &b.embeddings, x); /* one variable there */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, b.turning, b.calls);
     if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);

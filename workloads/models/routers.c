@@ -22,6 +22,7 @@ static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ERNIE4_5_MOE] = {.corrects_softmax = true, .shares_first = true},
     [PLIM_FAMILY_LFM2_MOE] = {.by_sigmoid = true, .experts_first = true},
     [PLIM_FAMILY_MINIMAX_M2] = {.by_wide_sigmoid = true},
+    [PLIM_FAMILY_AFMOE] = {.has_linear = true},
     [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
 };
 
@@ -30,24 +31,35 @@ const struct experts_traits *experts_traits_of(const struct decoder *m)
     return &all_traits[m->config->family];
 }
 
+void router_build_correction(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct experts_traits *t = experts_traits_of(m);
+    bool is_parameter = t->corrects_softmax || t->has_linear;
+    enum plim_dtype dtype = t->by_wide_sigmoid || t->has_linear ? m->parameters.dtype : PLIM_F32;
+    l->router_correction = nn_buffer(e, op_full(e, dtype, SHAPE(m->config->experts), 0));
+    if (e->halted) return;
+    l->router_correction->layer = m->parameters.layer;
+    l->router_correction->is_parameter = is_parameter;
+    if (is_parameter) m->parameters.elements += m->config->experts;
+}
+
 void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct experts_traits *t = experts_traits_of(m);
     struct parameters *p = &m->parameters;
     enum plim_dtype dtype = p->dtype;
+    if (t->has_linear) {
+        nn_linear_create(e, p, &l->router_proj, m->config->hidden_size, m->config->experts, false);
+        l->router = l->router_proj.weight;
+        return;
+    }
     if (t->corrects_softmax) p->dtype = PLIM_F32;
     l->router = nn_parameter(e, p, INIT_WEIGHT, SHAPE(m->config->experts, m->config->hidden_size));
     p->dtype = dtype;
     if (t->has_bias) l->router_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(m->config->experts));
     bool is_corrected = (t->is_grouped && !t->by_softmax) || t->corrects_softmax || m->config->corrects_experts ||
                         t->by_wide_sigmoid;
-    if (!is_corrected) return;
-    enum plim_dtype own = t->by_wide_sigmoid ? p->dtype : PLIM_F32;
-    l->router_correction = nn_buffer(e, op_full(e, own, SHAPE(m->config->experts), 0));
-    if (e->halted) return;
-    l->router_correction->layer = p->layer;
-    l->router_correction->is_parameter = t->corrects_softmax;
-    if (t->corrects_softmax) p->elements += m->config->experts;
+    if (is_corrected) router_build_correction(e, m, l);
 }
 
 /* --- routing ---------------------------------------------------------------------------------- */
@@ -229,6 +241,30 @@ static struct routing route_by_wide_sigmoid(struct engine *e, const struct block
     return r;
 }
 
+/* AfmoeTokenChoiceRouter: sigmoids in fp32 of a linear's result, to which a parameter is added where experts are
+ * chosen */
+static struct routing route_by_linear(struct engine *e, const struct block_call *b, struct tensor *weight,
+                                      struct tensor *x)
+{
+    (void)weight;
+    const struct plim_model_config *c = b->m->config;
+    struct tensor *top[2];
+    struct routing r;
+    r.logits = tensor_hold(op_to(e, nn_linear(e, &b->layer->router_proj, x), PLIM_F32));
+    struct tensor *scores = tensor_keep(op_sigmoid(e, r.logits));
+    struct tensor *choice = tensor_keep(op_add(e, scores, b->layer->router_correction));
+    op_top_k(e, choice, c->experts_per_token, top);
+    tensor_drop(e, choice);
+    struct tensor *largest = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    r.weights = tensor_keep(op_gather_last(e, scores, r.experts));
+    struct tensor *sum = tensor_keep(op_add_scalar(e, op_sum_last(e, r.weights), 1e-20));
+    tensor_set(e, &r.weights, op_div(e, r.weights, sum));
+    tensor_set(e, &r.weights, op_mul_scalar(e, r.weights, c->routed_scaling));
+    tensor_drop_all(e, scores, largest, sum);
+    return r;
+}
+
 /* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
 static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
                                        struct tensor *x)
@@ -255,6 +291,7 @@ struct routing router_choose(struct engine *e, const struct block_call *b, struc
             : t->corrects_softmax ? route_corrected
             : t->by_sigmoid       ? route_by_sigmoid
             : t->by_wide_sigmoid  ? route_by_wide_sigmoid
+            : t->has_linear       ? route_by_linear
             : t->by_softmax       ? route_by_softmax
             : t->is_grouped       ? route_in_groups
                                   : route)(e, b, weight, x);

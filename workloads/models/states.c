@@ -63,7 +63,8 @@ static size_t buffers_behind(const struct decoder *m, const struct tensor *x, st
                                                            : l->norm[3].weight;
     if (l->sinusoids) last = l->o.weight;
     if (l->xielu[1]) last = l->xielu[1];
-    if (l->router_correction) last = is_of_router(m, l) ? l->router : l->experts_down;
+    bool is_of_block = l->router_correction && experts_traits_of(m)->has_linear; /* it stands behind the norms */
+    if (l->router_correction && !is_of_block) last = is_of_router(m, l) ? l->router : l->experts_down;
     if (x != last) return 0;
     memcpy(out, own, count * sizeof(*own));
     return count;
@@ -212,7 +213,10 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
     if (m->config->vision.has_tiles) put_tower_last(m, states, count);
     for (int64_t i = 0; i < m->config->layers; i++) {
         const struct decoder_layer *l = &m->layers[i];
-        bool is_of_child = l->router_correction && l->router_correction->is_parameter;
+        const struct tensor *next = i + 1 < m->config->layers ? l[1].q.weight : m->final_norm.weight;
+        bool is_of_block = l->router_correction && experts_traits_of(m)->has_linear;
+        if (is_of_block) put_before(states, count, l->router_correction, next);
+        bool is_of_child = l->router_correction && l->router_correction->is_parameter && !is_of_block;
         if (is_of_child) put_before(states, count, l->router, l->experts_gate_up);
         put_before(states, count, l->sinks, l->router);
         put_before(states, count, l->dt_bias, l->router ? l->router : l->gate.weight);

@@ -82,8 +82,12 @@ static void cast_model(struct engine *e, struct decoder *m, enum plim_dtype dtyp
 void decoder_widen(struct engine *e, struct decoder *m)
 {
     struct parameters *p = &m->parameters;
-    for (size_t i = 0; i < p->count && !e->halted; i++)
+    for (size_t i = 0; i < p->count && !e->halted; i++) {
+        const struct decoder_layer *l = decoder_layer_of(m, p->list[i]);
+        struct tensor *own = l && p->list[i] == l->router ? l->router_correction : NULL; /* in front of it */
+        if (own && own->is_parameter) nn_cast(e, own, PLIM_F32);
         if (!p->list[i]->is_codes) nn_cast(e, p->list[i], PLIM_F32);
+    }
     p->dtype = PLIM_F32;
 }
 

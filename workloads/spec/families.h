@@ -64,6 +64,7 @@
     X(ERNIE4_5_MOE, "ernie4_5_moe")                                                                \
     X(LFM2_MOE, "lfm2_moe")                                                                        \
     X(MINIMAX_M2, "minimax_m2")                                                                    \
+    X(AFMOE, "afmoe")                                                                              \
     X(GLM4_MOE, "glm4_moe")                                                                        \
     X(DEEPSEEK_V2, "deepseek_v2")                                                                  \
     X(DEEPSEEK_V3, "deepseek_v3")                                                                  \

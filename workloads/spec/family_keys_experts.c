@@ -94,6 +94,31 @@ static const struct plim_family_key minimax_m2_keys[] = {
     KEY("router_aux_loss_coef", AUX_LOSS_COEF, "0.001"),
 };
 
+static const struct plim_family_key afmoe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "200192"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "6144"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1408"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_dense_layers", DENSE_LAYERS, "1"),
+    KEY("num_attention_heads", HEADS, "16"),
+    NUL("num_key_value_heads", KV_HEADS, "null"),
+    NUL("head_dim", HEAD_DIM, "128"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "16384"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("num_experts", EXPERTS, "64"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "6"),
+    KEY("num_shared_experts", SHARED_EXPERTS, "2"),
+    KEY("route_scale", ROUTED_SCALING, "1.0"),
+    KEY("global_attn_every_n_layers", SLIDING_PATTERN, "4"),
+    NUL("sliding_window", SLIDING_WINDOW, "1024"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("mup_enabled", SCALES_EMBEDDINGS, "false"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+};
+
 static const struct plim_family_key deepseek_v2_keys[] = {
     TASKS_OF_DECODER,
     KEY("vocab_size", VOCAB_SIZE, "102400"),
@@ -230,6 +255,9 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
                               .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w3", "w2"}},
     [PLIM_FAMILY_MINIMAX_M2] = {KEYS(minimax_m2_keys), .tasks = CAUSAL_ALONE, .rotary = true, .rotary_rounds_up = true,
                                 .linears = {"q_proj", "k_proj", "v_proj", "o_proj"}},
+    [PLIM_FAMILY_AFMOE] = {KEYS(afmoe_keys), .tasks = CAUSAL_ALONE, .sliding = PLIM_SLIDING_PATTERN,
+                           .nope = PLIM_NOPE_FULL, .layer_types = true, .rotary = true,
+                           .required = {PLIM_FIELD_HEAD_DIM}, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V2] = {KEYS(deepseek_v2_keys), .rotary = true, .heads_must_divide = true,
                                  .required = {PLIM_FIELD_EXPERTS_PER_TOKEN}, .linears = LATENT_LINEARS},
     [PLIM_FAMILY_DEEPSEEK_V3] = {KEYS(deepseek_v3_keys), .rotary = true, .linears = LATENT_LINEARS},

@@ -188,7 +188,8 @@ static const struct stacked *stacked_of(enum plim_family family)
     bool is_as_qwen = family == PLIM_FAMILY_QWEN3_MOE || family == PLIM_FAMILY_QWEN3_NEXT ||
                       family == PLIM_FAMILY_OLMOE || family == PLIM_FAMILY_GLM4_MOE ||
                       family == PLIM_FAMILY_DEEPSEEK_V2 || family == PLIM_FAMILY_DEEPSEEK_V3 ||
-                      family == PLIM_FAMILY_GLM4_MOE_LITE || family == PLIM_FAMILY_ERNIE4_5_MOE;
+                      family == PLIM_FAMILY_GLM4_MOE_LITE || family == PLIM_FAMILY_ERNIE4_5_MOE ||
+                      family == PLIM_FAMILY_AFMOE;
     return family == PLIM_FAMILY_MIXTRAL || family == PLIM_FAMILY_MINIMAX_M2 ? mixtral : is_as_qwen ? qwen : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* Refuses settings of a family that were not compared with PyTorch, though they are supported for others. */
 #include "family.h"
+#include "lora_modules.h"
 #include "spec_internal.h"
 #include "spec_vision.h"
 
@@ -38,6 +39,7 @@
 #define IMAGES BIT(30)
 #define NUMBER BIT(31)
 #define ZERO1_2_OF_PARTS BIT(32) /* of experts, or with an audio tower */
+#define ROUTERS BIT(33) /* adapters of routers */
 
 #define LATER_LOOPS (DPO_GRPO | OTHER_LOOPS)
 #define SHARDED (ZERO1_2 | ZERO3 | FSDP)
@@ -81,6 +83,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_ERNIE4_5_MOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP, 0},
     [PLIM_FAMILY_LFM2_MOE] = {RECENT | DPO_GRPO, 0},
     [PLIM_FAMILY_MINIMAX_M2] = {RECENT | DPO_GRPO, 0},
+    [PLIM_FAMILY_AFMOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP | FP16 | PACKING | ROUTERS, 0},
     [PLIM_FAMILY_T5] = {T5S, 0},
     [PLIM_FAMILY_MT5] = {T5S, 0},
     [PLIM_FAMILY_WHISPER] = {SEQ2SEQ, 0},
@@ -111,6 +114,7 @@ static const char *of_model(const struct plim_spec *spec, uint64_t what)
     if (what & LOADED && plim_is_loaded(spec->made_on)) return "train.made_on loaded";
     if (what & UPCAST && spec->upcast != PLIM_UPCAST_NONE) return "train.upcast";
     if (what & PARAMETERS && *spec->lora.parameters) return "train.lora.parameters";
+    if (what & ROUTERS && plim_modules_has(spec->lora.parameters, "gate.weight")) return "train.lora of a router";
     if (what & SAVED && *spec->lora.saved) return "train.lora.modules_to_save";
     if (what & NEWER && spec->torch != PLIM_TORCH_2_11) return "train.torch 2.15";
     if (what & NEWER && spec->transformers != PLIM_TRANSFORMERS_5_17) return "train.transformers 5.24";

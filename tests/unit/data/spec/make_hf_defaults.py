@@ -29,12 +29,12 @@ FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2
             'stablelm', 'cohere', 'cohere2', 'glm', 'glm4', 'qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next', 'olmoe',
             'ministral3', 'ministral', 'arcee', 'nemotron', 'exaone4', 'seed_oss', 'ernie4_5',
             'hunyuan_v1_dense', 'lfm2', 'falcon', 'granitemoe', 'gpt_bigcode', 'glm4_moe', 'deepseek_v3', 'glm4_moe_lite',
-            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus', 'lfm2_moe', 'minimax_m2']
+            'gemma4_text', 'gemma4_unified_text', 'deepseek_v2', 'ernie4_5_moe', 'apertus', 'lfm2_moe', 'minimax_m2', 'afmoe']
 GEMMA4 = ('gemma4_text', 'gemma4_unified_text')
 PAIRS = ('t5', 'mt5', 'whisper', 'bart', 'mbart')  # an encoder and a decoder
 LINEAR = ('qwen3_5_text', 'qwen3_5_moe_text', 'qwen3_next')  # with layers of linear attention
 EXPERTS = ('qwen3_5_moe_text', 'qwen3_next', 'olmoe', 'granitemoe', 'glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite',
-           'ernie4_5_moe', 'lfm2_moe', 'minimax_m2')
+           'ernie4_5_moe', 'lfm2_moe', 'minimax_m2', 'afmoe')
 GROUPED = ('glm4_moe', 'deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')  # whose experts stand in groups
 LATENT = ('deepseek_v2', 'deepseek_v3', 'glm4_moe_lite')
 NO_TOKEN = -2**63
@@ -87,14 +87,14 @@ def module_p(model, *names):
 
 
 def experts_of(get):
-    shared = get('n_shared_experts', get('moe_num_shared_experts'))
+    shared = get('n_shared_experts', get('moe_num_shared_experts', get('num_shared_experts')))
     top_k = get('topk_method', '')  # which alone looks at groups where there is one
     return dict(experts=get('num_experts', get('num_local_experts', get('n_routed_experts', get('moe_num_experts')))), experts_per_token=get('num_experts_per_tok', get('moe_k')),
                 expert_size=get('moe_intermediate_size', get('intermediate_size')), normalized_routing=get('norm_topk_prob'),
                 shared_expert_size=get('shared_expert_intermediate_size') or shared * get('moe_intermediate_size'),
                 sparse_step=get('decoder_sparse_step', get('moe_layer_interval', 1)), last_sparse=get('moe_layer_end_index'), aux_loss_coef=float(get('router_aux_loss_coef')),
                 dense_layers=get('first_k_dense_replace', get('num_dense_layers', get('moe_layer_start_index', 1 if get('mlp_layer_types', None) else 0))), shared_experts=shared, corrects_experts=get('use_expert_bias'),
-                routed_scaling=float(get('routed_scaling_factor')), expert_groups=0 if top_k == 'greedy' else get('n_group'),
+                routed_scaling=float(get('routed_scaling_factor', get('route_scale'))), scales_embeddings=get('mup_enabled'), expert_groups=0 if top_k == 'greedy' else get('n_group'),
                 groups_per_token=0 if top_k == 'greedy' else get('topk_group') or 0, **({'top_k': top_k} if top_k else {}), query_rank=get('q_lora_rank') or 0, key_rank=get('kv_lora_rank'),
                 plain_dim=get('qk_nope_head_dim'), value_dim=get('v_head_dim'), rope_pairs=bool(get('rope_interleave')))
 
@@ -145,7 +145,7 @@ def resolved(raw):
     mlp_width = model.model.layers[0].feed_forward.w1.out_features if family == 'lfm2' else 0
     takes_head_dim = family not in (*GEMMA4, 'gpt2', 'gpt_bigcode', 'opt', 'bloom', 'gpt_neox', 'stablelm', 'falcon')
     nope = [not turns for turns in get('no_rope_layers', None) or []][:layers]
-    if family == 'cohere2' or (family == 'exaone4' and config.sliding_window is not None):
+    if family in ('cohere2', 'afmoe') or (family == 'exaone4' and config.sliding_window is not None):
         nope = [not s for s in sliding]
     residual = residual_dropout.get(family)
     kv_heads = raw.get('num_key_value_heads', 4) if family in GEMMA4 else get('num_key_value_heads', get('num_kv_heads', heads))
@@ -190,6 +190,7 @@ def resolved(raw):
         max_window_layers=get('max_window_layers'),
         sliding_window_pattern=(config._sliding_window_pattern if family == 'gemma3_text' else
                                 raw.get('sliding_window_pattern', 4) if family == 'cohere2' else
+                                config.global_attn_every_n_layers if family == 'afmoe' else
                                 (not raw.get('layer_types') and raw.get('sliding_window_pattern')) or 4
                                 if family == 'exaone4' else 0),
         layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
@@ -423,7 +424,7 @@ def variations(family):
             yield f'pattern={pattern}', put(sliding_window_pattern=pattern)
             yield f'pattern={pattern}-layer_types', put(sliding_window_pattern=pattern, layer_types=layers)
         yield 'all-full', put(sliding_window=None, sliding_window_pattern=None, layer_types=['full_attention'] * 4)
-    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'smollm3', 'olmo3', 'cohere2', 'ministral', 'exaone4'):
+    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'smollm3', 'olmo3', 'cohere2', 'ministral', 'exaone4', 'afmoe'):
         types = ['sliding_attention', 'full_attention', 'full_attention', 'sliding_attention']
         yield 'layer_types', put(
             num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
@@ -483,7 +484,7 @@ def variations(family):
         return
     half = {'gemma': 128, 'stablelm': 2, 'glm': 32, 'glm4': 32, 'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2,
             'qwen3_5_text': 32, 'qwen3_5_moe_text': 32, 'qwen3_next': 32, 'ministral3': 64, 'nemotron': 4, 'seed_oss': 64,
-            'ernie4_5': 64, 'minimax_m2': 64}.get(family, 8)
+            'ernie4_5': 64, 'minimax_m2': 64, 'afmoe': 64}.get(family, 8)
     longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
     yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
     yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))

@@ -2,6 +2,8 @@
 OWN = {
     'ernie4_5_moe': dict(moe_k=(1, 4), moe_num_experts=(5,), moe_num_shared_experts=(0, 1), moe_layer_start_index=(0, 3),
                          moe_layer_end_index=(-1, 2, 9), moe_layer_interval=(1, 2), use_bias=(None,)),
+    'afmoe': dict(num_dense_layers=(0, 2, 9), num_shared_experts=(1, 3), route_scale=(2.5,), mup_enabled=(True,),
+                  global_attn_every_n_layers=(1, 2), sliding_window=(None,)),
     'lfm2_moe': dict(num_dense_layers=(0, 1, 9), use_expert_bias=(False,), routed_scaling_factor=(2.5,), tie_embedding=(False,),
                      conv_L_cache=(1, 2), full_attn_idxs=([1],), layer_types=(['conv'] * 4, ['full_attention'] * 4, ['conv', 'full_attention'])),
 }
