@@ -4,6 +4,7 @@ figures.
     python make_llava.py > llava_cases.jsonl
     plimsoll exec --device sim:GPU,placement=ascending --observe --logs DIR -- VENV/bin/python \\
         ../virtual/programs/golden.py llava_cases.jsonl ID [ID ...]      and with torchrun as make_trl.py says
+    PYTHONPATH=flash2 is set for the stand-in for the package flash-attn (make_flash2.py)
     python make_llava.py --join FIGURES > llava.jsonl       FIGURES: those lines, of the logs
 
 VENV as of make_trl.py. The fields are those of families.jsonl; besides `images` in each row, which are all of the tower's
@@ -34,7 +35,7 @@ PACKED = {'packing': 'one-row', 'documents': 4}
 def case(config, batch, seq, images, *parts):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, **merged(*parts))
     adapted = made.get('lora', {})
-    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen',
+    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen', 'zero' in made and 'pieces',
             f'i{images}' + (f'x{made["image_height"]}x{made["image_width"]}' if 'image_height' in made else '')], made
 
 
@@ -92,10 +93,82 @@ def cases_of_tiles(small, odd):
         yield case(odd, 2, 250, 2, square, *more)
 
 
+def sharded_cases(small, odd, blocks, *of_tower):
+    """By several ranks with DeepSpeed's ZeRO and with FSDP2: whole models, adapters of the text and of all, codes, the tower
+    frozen. Of llava accelerate must be told the blocks."""
+    adapts_all = make_families.lora(4, [*TEXT, *of_tower, *TOWER])
+    low, floats = {'weights': 'bf16'}, {**NF4, 'quantization': {**NF4['quantization'], 'storage': 'bf16'}}
+    zero1, zero2, zero3, fsdp = ({**TRAINER, **MIXED, 'sharding': of, 'world': 2} for of in ('zero1', 'zero2', 'zero3', 'fsdp'))
+    if blocks:
+        fsdp['fsdp_config'] = {'transformer_layer_cls_to_wrap': blocks}
+    for more in ((), (FULL, REENTRANT), (FULL, LOADED, FROZEN), (FULL, low, OF_TEXT), (FULL, NF4, OF_TEXT), (low, adapts_all)):
+        yield case(small, 2, 200, 1, zero2, *more)
+    yield case(small, 2, 200, 1, zero2, FULL, REENTRANT, FROZEN, {'made_on': 'cast'})
+    yield case(odd, 2, 150, 1, {**zero2, 'world': 3}, FULL)
+    yield case(odd, 2, 150, 0, zero2)
+    yield case(small, 2, 200, 1, zero2, SFT, FULL)
+    yield case(small, 2, 200, 1, zero1)
+    yield case(odd, 2, 150, 1, zero1, BF16, FULL, low, OF_TEXT)
+    for more in ((), (FULL,), (FULL, REENTRANT), (FULL, REENTRANT, FROZEN), (FULL, REENTRANT, low, OF_TEXT), (low, adapts_all),
+                 (PADDED, EAGER)):
+        yield case(small, 2, 200, 1, zero3, *more)
+    pieces = {**zero3, 'zero': {'stage3_param_persistence_threshold': 1000, 'stage3_prefetch_bucket_size': 30000,
+                                'stage3_max_reuse_distance': 10000}}  # so small that the tower's weights are gathered, too
+    for more in ((), (FULL,), (FULL, REENTRANT, FROZEN), (FULL, REENTRANT, low, OF_TEXT), (low, adapts_all)):
+        yield case(small, 2, 200, 1, pieces, *more)
+    yield case(odd, 2, 150, 1, {**pieces, 'world': 3}, EAGER)
+    yield case(odd, 2, 150, 1, {**zero3, 'world': 3}, EAGER)
+    yield case(odd, 2, 150, 1, zero3, FULL, REENTRANT, floats, OF_TEXT)
+    yield case(small, 2, 200, 1, zero3, FULL, low, OF_TEXT, {'evaluation': {'batch': 3}})
+    yield case(small, 2, 200, 0, zero3)
+    yield case(odd, 2, 150, 0, zero3, FULL, FROZEN)
+    yield case(small, 2, 200, 1, zero3, SFT, FULL, low, OF_TEXT)
+    for more in ((FULL,), (low,), (FULL, low, FROZEN), (FULL, low, OF_TEXT), (low, adapts_all), (FULL, floats, OF_TEXT)):
+        yield case(small, 2, 200, 1, fsdp, *more)
+    yield case(odd, 2, 150, 1, {**fsdp, 'world': 3}, FULL, REENTRANT)
+    yield case(odd, 2, 150, 0, fsdp, FULL, low)
+    yield case(small, 2, 200, 1, fsdp, FULL, low, {'evaluation': {'batch': 3}})
+    yield case(odd, 2, 150, 1, fsdp, SFT, FULL, low)
+    ddp = {**MIXED, 'sharding': 'ddp', 'world': 2}
+    for more in ((), (FULL,), (FULL, low, OF_TEXT), (FULL, REENTRANT, FROZEN)):
+        yield case(small, 2, 200, 1, ddp, SFT, *more)
+    yield case(odd, 2, 150, 0, ddp, SFT, FULL)
+    yield case(odd, 2, 150, 1, {**ddp, 'world': 3}, SFT)
+
+
+def kernel_cases(small, odd, *of_tower):
+    """With flash-attention-2's package (the stand-in), and with liger-kernel"""
+    adapts_all, low = make_families.lora(4, [*TEXT, *of_tower, *TOWER]), {'weights': 'bf16'}
+    flash, liger = {'attention': 'flash_attention_2'}, {'liger': True}
+    yield case(small, 2, 200, 1, BF16, flash)
+    yield case(small, 2, 200, 1, {'precision': 'fp16', 'compute_capability': 90}, flash)
+    yield case(odd, 1, 333, 3, BF16, FULL, flash)
+    yield case(small, 3, 200, 1, MIXED, low, flash, PADDED)
+    yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, LOADED, flash, OF_TEXT)
+    yield case(odd, 2, 150, 1, TRAINER, MIXED, REENTRANT, low, flash, adapts_all)
+    yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, NF4, flash, OF_TEXT)
+    yield case(odd, 2, 150, 0, TRAINER, MIXED, low, flash)
+    yield case(small, 2, 200, 0, SFT, MIXED, low, flash, PACKED)
+    yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, low, flash, FROZEN, {'evaluation': {'batch': 3}})
+    for more in ((), (MIXED,), (BF16, FULL)):
+        yield case(small, 2, 200, 1, liger, *more)
+    yield case(odd, 1, 333, 3, TRAINER, liger, MIXED)
+    yield case(odd, 2, 150, 0, TRAINER, liger, MIXED, FULL)
+    yield case(small, 2, 200, 1, TRAINER, liger, MIXED, FULL, FROZEN)
+    yield case(small, 2, 200, 1, TRAINER, liger, MIXED, FULL, low, OF_TEXT, {'evaluation': {'batch': 3}})
+    yield case(small, 2, 200, 1, TRAINER, liger, MIXED, FULL, NF4, adapts_all)
+    yield case(odd, 2, 150, 1, SFT, liger, MIXED)
+    yield case(small, 2, 200, 1, TRAINER, liger, MIXED, {'sharding': 'zero2', 'world': 2})
+
+
 def cases():
     yield from cases_of('x-llava', 'x-llava-odd', 'out_proj')
     yield from cases_of('x-internvl', 'x-internvl-odd', 'projection_layer')
     yield from cases_of_tiles('x-internvl', 'x-internvl-odd')
+    yield from sharded_cases('x-llava', 'x-llava-odd', ['LlamaDecoderLayer', 'CLIPEncoderLayer'], 'out_proj')
+    yield from sharded_cases('x-internvl', 'x-internvl-odd', None, 'projection_layer')
+    yield from kernel_cases('x-llava', 'x-llava-odd', 'out_proj')
+    yield from kernel_cases('x-internvl', 'x-internvl-odd', 'projection_layer')
     for small in ('x-llava', 'x-internvl'):  # llava is published in fp16
         yield case(small, 2, 200, 1, {'precision': 'fp16', 'optimizer': 'sgd'})
         yield case(small, 2, 200, 1, TRAINER, HALF, FULL, {**LOADED, 'weights': 'fp16'}, OF_TEXT)

@@ -372,13 +372,23 @@ void decoder_build_layers(struct engine *e, struct decoder *m,
     m->parameters.layer = 0;
 }
 
-/* A block between its hooks, which may cast what turns queries and keys */
+static struct tensor *block_itself(struct engine *e, const void *context, struct tensor *x)
+{
+    const struct block_call *c = context;
+    return c->block(e, c, x);
+}
+
+/* A block between its hooks, which may cast what turns queries and keys; those of internvl's tower have parameters of
+ * their own */
 static struct tensor *between_hooks(struct engine *e, const void *context, struct tensor *x)
 {
     struct block_call c = *(const struct block_call *)context;
     const struct decoder_hooks *hooks = c.m->hooks;
+    struct tensor *const own[] = {c.layer->scales[0], c.layer->scales[1], NULL};
+    bool is_plain = !hooks || !hooks->before_block;
+    if (is_plain && own[0]) return nn_run(e, own, NN_NORM, block_itself, &c, x);
     nn_begin(e);
-    if (!hooks || !hooks->before_block) return nn_end(e, c.block(e, &c, x));
+    if (is_plain) return nn_end(e, c.block(e, &c, x));
     struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &c, x));
     struct tensor *y = c.block(e, &c, input);
     hooks->after_block(e, hooks->context, &c, y);

@@ -141,6 +141,8 @@ void vision_forget_placeholders(struct engine *e, struct placeholders *p);
 /* Calls `build` for each of a tower's blocks in turn; parameters made with nn_parameter() belong to that block. */
 void vision_build_blocks(struct engine *e, struct decoder *m,
                          void (*build)(struct engine *e, struct decoder *m, struct decoder_layer *l));
+/* The convolution that reads patches, a module: pixels (N, channels, h, w) -> (N, W, rows, columns), floating */
+struct tensor *vision_convolve(struct engine *e, const struct decoder *m, struct tensor *pixels);
 /* Patches of images (N, channels, h, w), in the tower's type, by its convolution: (N, W, rows, columns), named */
 struct tensor *vision_patches(struct engine *e, const struct decoder *m, struct tensor *images);
 /* A block: x + `attention` of a norm, then + `mlp` of another norm of that; x lent, floating. *weights: dropped at the

@@ -46,10 +46,13 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* CLIPVisionEmbeddings: images (N, channels, size, size) -> (N, 1 + patches, W), named */
-static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
+/* CLIPVisionEmbeddings, which look at the type of the patches' weight: images (N, channels, size, size)
+ * -> (N, 1 + patches, W), floating */
+static struct tensor *embed(struct engine *e, const void *module, struct tensor *images)
 {
+    const struct decoder *m = module;
     const struct plim_vision *v = &m->config->vision;
+    nn_look(e, m->vision.class_token, NN_EMBEDDING, m->vision.patch_weight);
     struct tensor *grid = vision_patches(e, m, images);
     if (e->halted) return e->poison;
     int64_t count = tensor_size(grid, 0);
@@ -59,7 +62,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     struct tensor *x = tensor_keep(op_cat(e, 2, (struct tensor *[]){first, patches}, 1));
     tensor_set(e, &x, op_add(e, x, vision_positions(e, m)));
     tensor_drop_all(e, first, patches, grid);
-    return x;
+    return tensor_yield(x);
 }
 
 /* CLIPVisionModel.forward(): `states`, the first block's input and what each block gives; returns the last norm of the
@@ -68,9 +71,12 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
 {
     const struct plim_vision *v = &m->config->vision;
     struct block_call call = {.m = m, .block = vision_plain_block};
-    struct tensor *embedded = embed(e, m, m->pixels);
+    struct tensor *const own[] = {m->vision.class_token, NULL};
+    nn_begin(e);
+    struct tensor *embedded = tensor_keep(nn_run(e, own, NN_EMBEDDING, embed, m, m->pixels));
     states[0] = tensor_keep(nn_norm(e, &m->vision.norm, embedded));
     tensor_drop(e, embedded);
+    nn_begin(e); /* CLIPEncoder, whose result needs no gradient */
     for (int64_t i = 0; i < v->layers; i++) {
         call.layer = &m->vision.layers[i];
         states[i + 1] = tensor_keep(decoder_run_block(e, &call, states[i]));
@@ -78,6 +84,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     if (e->halted) return e->poison;
     struct tensor *first = tensor_keep(op_select(e, states[v->layers], 1, 0));
     tensor_set(e, &first, nn_norm(e, &m->vision.last_norm, first));
+    tensor_set(e, &states[v->layers - 1], nn_end(e, states[v->layers - 1])); /* of what it returns, used alone */
     return first;
 }
 
@@ -109,7 +116,9 @@ static struct tensor *features_of(struct engine *e, struct decoder *m)
     if (!e->halted) {
         struct tensor *chosen = tensor_keep(op_slice(e, states[v->layers - 1], 1, 1, v->positions));
         y = tensor_ref(chosen);
+        nn_begin(e);
         vision_project(e, &m->vision.mergers[0], &y); /* LlavaMultiModalProjector */
+        tensor_set(e, &y, nn_end(e, y));
         tensor_drop(e, chosen);
     }
     tensor_drop(e, first);

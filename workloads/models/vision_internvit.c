@@ -10,6 +10,7 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
 {
     nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->vision.hidden_size, true);
     n->epsilon = 1e-6;
+    decoder_patch_norm(n, decoder_liger(m).tower_norms);
 }
 
 /* lambda_1 or lambda_2: a number times a tensor of ones; it decays, whatever its one dimension */
@@ -69,11 +70,12 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *qkv[3];
     call.softmax_fp32 = false;
     call.softmax_stays = true;
+    nn_begin(e);
     vision_project_first(e, b, x, qkv);
     struct tensor *attended = decoder_context(e, &call, qkv, weights);
-    struct tensor *y = nn_linear(e, &b->layer->o, attended);
+    struct tensor *y = nn_dropout(e, nn_linear(e, &b->layer->o, attended), 0); /* an Identity */
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2], attended);
-    return y;
+    return nn_end(e, y);
 }
 
 /* InternVLVisionLayer */
@@ -86,7 +88,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &attended, op_mul(e, l->scales[0], attended));
     struct tensor *residual = tensor_keep(op_add(e, attended, x));
     h = tensor_keep(nn_norm(e, &l->norm[1], residual));
-    tensor_set(e, &h, vision_plain_mlp(e, b, h));
+    tensor_set(e, &h, nn_dropout(e, vision_plain_mlp(e, b, h), 0));
     tensor_set(e, &h, op_mul(e, l->scales[1], h));
     tensor_set(e, &h, op_add(e, h, residual));
     tensor_drop_all(e, residual, attended, weights);
@@ -95,28 +97,47 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* InternVLVisionEmbeddings: tiles (N, channels, size, size) -> (N, 1 + patches, W), named */
-static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *tiles)
+/* InternVLVisionPatchEmbeddings, which look at the type of their weight: tiles (N, channels, size, size)
+ * -> (N, patches, W), floating */
+static struct tensor *patches_of(struct engine *e, const void *module, struct tensor *tiles)
 {
+    const struct decoder *m = module;
     const struct plim_vision *v = &m->config->vision;
-    if (e->halted) return e->poison;
-    int64_t count = tensor_size(tiles, 0);
-    struct tensor *grid = op_patches(e, tiles, m->vision.patch_weight, m->vision.patch_bias);
-    struct tensor *rows = op_view(e, grid, SHAPE(count, v->hidden_size, v->positions));
+    nn_look(e, m->vision.patch_weight, NN_LOOKS, m->vision.patch_weight);
+    struct tensor *grid = vision_convolve(e, m, tiles);
+    if (e->halted) return grid;
+    struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(tiles, 0), v->hidden_size, v->positions));
     struct tensor *x = tensor_keep(op_transpose(e, rows, 1, 2));
     vision_require_grads(e, m, x);
+    return tensor_yield(x);
+}
+
+/* InternVLVisionEmbeddings: tiles -> (N, 1 + patches, W), floating */
+static struct tensor *embed(struct engine *e, const void *module, struct tensor *tiles)
+{
+    const struct decoder *m = module;
+    struct tensor *const weight[] = {m->vision.patch_weight, NULL};
+    if (e->halted) return e->poison;
+    int64_t count = tensor_size(tiles, 0);
+    struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, tiles));
     struct tensor *first = tensor_keep(op_expand(e, m->vision.class_token, SHAPE(count, -1, -1)));
     tensor_set(e, &x, op_cat(e, 2, (struct tensor *[]){first, x}, 1));
     tensor_set(e, &x, op_add(e, x, m->vision.positions));
     tensor_drop(e, first);
-    return x;
+    return nn_dropout(e, tensor_yield(x), 0);
 }
 
-/* InternVLVisionModel.forward(), which has no norm behind its blocks; named */
+/* InternVLVisionModel.forward(), which has no norm behind its blocks, but an Identity; named */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *tiles)
 {
-    struct tensor *embedded = embed(e, m, tiles); /* a variable to the end */
+    struct tensor *const own[] = {m->vision.class_token, m->vision.positions, NULL};
+    nn_begin(e);
+    struct tensor *embedded = tensor_keep(nn_run(e, own, NN_EMBEDDING, embed, m, tiles)); /* a variable to the end */
+    nn_begin(e); /* InternVLVisionEncoder */
     struct tensor *x = vision_run_blocks(e, m, embedded, block);
+    tensor_set(e, &x, nn_end(e, x));
+    tensor_set(e, &x, nn_dropout(e, x, 0)); /* the Identity */
+    tensor_set(e, &x, nn_end(e, x));
     tensor_drop(e, embedded);
     return x;
 }
@@ -151,9 +172,10 @@ static struct tensor *shuffle(struct engine *e, const struct plim_vision *v, str
 static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct vision_merger *projector = &m->vision.mergers[0];
+    nn_begin(e);
     struct tensor *y = tensor_keep(nn_norm(e, &projector->norm, x));
     vision_project(e, projector, &y);
-    return tensor_yield(y);
+    return nn_end(e, tensor_yield(y));
 }
 
 /* --- in the text ------------------------------------------------------------------------------ */

@@ -18,11 +18,23 @@ void vision_require_grads(struct engine *e, const struct decoder *m, struct tens
     if (needs_grad) tensor_require_input_grad(e, patches);
 }
 
+static struct tensor *convolve(struct engine *e, const void *module, struct tensor *pixels)
+{
+    const struct decoder *m = module;
+    return op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias);
+}
+
+struct tensor *vision_convolve(struct engine *e, const struct decoder *m, struct tensor *pixels)
+{
+    struct tensor *const own[] = {m->vision.patch_weight, m->vision.patch_bias, NULL};
+    return nn_run(e, own, NN_LINEAR, convolve, m, pixels);
+}
+
 struct tensor *vision_patches(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     if (e->halted) return e->poison;
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->vision.patch_weight->a.dtype));
-    struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
+    struct tensor *grid = tensor_keep(vision_convolve(e, m, pixels));
     tensor_drop(e, pixels);
     vision_require_grads(e, m, grid);
     return grid;
@@ -50,6 +62,7 @@ void vision_project_first(struct engine *e, const struct block_call *b, struct t
     const struct plim_vision *v = &b->m->config->vision;
     const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
     for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
+    for (int i = 0; i < 2 && v->has_tiles; i++) tensor_set(e, &qkv[i], nn_dropout(e, qkv[i], 0)); /* an Identity */
     for (int i = 0; i < 3; i++)
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], v->heads, v->hidden_size / v->heads));
 }
@@ -61,20 +74,22 @@ static struct tensor *plain_attention(struct engine *e, const struct block_call 
     const struct plim_vision *v = &b->m->config->vision;
     const struct attention_call call = vision_attention(b->m);
     struct tensor *qkv[3];
+    nn_begin(e);
     if (v->has_class) vision_project_first(e, b, x, qkv);
     else decoder_project_heads(e, b, x, v->heads, v->hidden_size / v->heads, qkv);
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
-    return tensor_yield(y);
+    return nn_end(e, tensor_yield(y));
 }
 
 struct tensor *vision_plain_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
+    nn_begin(e);
     struct tensor *inner = tensor_keep(nn_linear(e, &b->layer->fc1, x));
     tensor_set(e, &inner, decoder_activation(e, b->m->config->vision.activation, inner));
     tensor_set(e, &inner, nn_linear(e, &b->layer->fc2, inner));
-    return tensor_yield(inner);
+    return nn_end(e, tensor_yield(inner));
 }
 
 struct tensor *vision_plain_block(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -87,7 +102,7 @@ struct tensor *vision_positions(struct engine *e, const struct decoder *m)
     if (e->halted) return e->poison;
     int64_t positions = tensor_size(m->vision.position_ids, 0);
     struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, positions)));
-    struct tensor *y = op_embedding(e, m->vision.positions, places);
+    struct tensor *y = nn_embedding(e, m->vision.positions, places);
     tensor_drop(e, places);
     return y;
 }
