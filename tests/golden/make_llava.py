@@ -35,7 +35,8 @@ PACKED = {'packing': 'one-row', 'documents': 4}
 def case(config, batch, seq, images, *parts):
     made = make_families.case(config, batch, seq, kind='image-text', images=images, **merged(*parts))
     adapted = made.get('lora', {})
-    return [made.pop('id'), 'exclude_modules' in adapted and 'text', made.get('freeze_vision') and 'frozen', 'zero' in made and 'pieces',
+    return [made.pop('id'), 'exclude_modules' in adapted and 'text', *adapted.get('modules_to_save', []),
+            made.get('freeze_vision') and 'frozen', 'zero' in made and 'pieces',
             f'i{images}' + (f'x{made["image_height"]}x{made["image_width"]}' if 'image_height' in made else '')], made
 
 
@@ -93,14 +94,17 @@ def cases_of_tiles(small, odd):
         yield case(odd, 2, 250, 2, square, *more)
 
 
+def fsdp_of(blocks):
+    return {'sharding': 'fsdp', 'world': 2, **({'fsdp_config': {'transformer_layer_cls_to_wrap': blocks}} if blocks else {})}
+
+
 def sharded_cases(small, odd, blocks, *of_tower):
     """By several ranks with DeepSpeed's ZeRO and with FSDP2: whole models, adapters of the text and of all, codes, the tower
     frozen. Of llava accelerate must be told the blocks."""
     adapts_all = make_families.lora(4, [*TEXT, *of_tower, *TOWER])
     low, floats = {'weights': 'bf16'}, {**NF4, 'quantization': {**NF4['quantization'], 'storage': 'bf16'}}
-    zero1, zero2, zero3, fsdp = ({**TRAINER, **MIXED, 'sharding': of, 'world': 2} for of in ('zero1', 'zero2', 'zero3', 'fsdp'))
-    if blocks:
-        fsdp['fsdp_config'] = {'transformer_layer_cls_to_wrap': blocks}
+    zero1, zero2, zero3 = ({**TRAINER, **MIXED, 'sharding': f'zero{stage}', 'world': 2} for stage in (1, 2, 3))
+    fsdp = {**TRAINER, **MIXED, **fsdp_of(blocks)}
     for more in ((), (FULL, REENTRANT), (FULL, LOADED, FROZEN), (FULL, low, OF_TEXT), (FULL, NF4, OF_TEXT), (low, adapts_all)):
         yield case(small, 2, 200, 1, zero2, *more)
     yield case(small, 2, 200, 1, zero2, FULL, REENTRANT, FROZEN, {'made_on': 'cast'})
@@ -161,14 +165,36 @@ def kernel_cases(small, odd, *of_tower):
     yield case(small, 2, 200, 1, TRAINER, liger, MIXED, {'sharding': 'zero2', 'world': 2})
 
 
+def further_cases(small, odd, *of_tower):
+    """Bases in 8 bits and in fp4, and modules that are trained in full beside adapters"""
+    adapts_all = make_families.lora(4, [*TEXT, *of_tower, *TOWER])
+    int8 = {'weights': 'bf16', 'quantization': {'type': 'int8'}}
+    fp4 = {'weights': 'bf16', 'quantization': {'type': 'fp4', 'compute': 'bf16'}}
+    saved = make_families.lora(8, TEXT, exclude_modules='.*vision_tower.*', modules_to_save=['embed_tokens', 'lm_head'])
+    projector = make_families.lora(4, TEXT, exclude_modules='.*vision_tower.*', modules_to_save=['multi_modal_projector'])
+    yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, int8, OF_TEXT)
+    yield case(odd, 2, 150, 1, BF16, EAGER, int8, adapts_all)
+    yield case(small, 2, 200, 0, SFT, MIXED, int8, adapts_all)
+    yield case(small, 2, 200, 1, TRAINER, MIXED, fp4, PADDED, OF_TEXT)
+    yield case(odd, 2, 150, 1, BF16, FULL, fp4, adapts_all)
+    for more in (saved, projector):
+        yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, more)
+        yield case(odd, 2, 150, 1, BF16, more)
+        yield case(odd, 2, 150, 1, SFT, MIXED, {'weights': 'bf16'}, more)
+    yield case(small, 2, 200, 0, TRAINER, MIXED, FULL, NF4, saved)
+    for sharding in ('ddp', 'zero2'):
+        yield case(small, 2, 200, 1, TRAINER, MIXED, FULL, {'weights': 'bf16', 'sharding': sharding, 'world': 2}, projector)
+
+
 def cases():
     yield from cases_of('x-llava', 'x-llava-odd', 'out_proj')
     yield from cases_of('x-internvl', 'x-internvl-odd', 'projection_layer')
     yield from cases_of_tiles('x-internvl', 'x-internvl-odd')
-    yield from sharded_cases('x-llava', 'x-llava-odd', ['LlamaDecoderLayer', 'CLIPEncoderLayer'], 'out_proj')
-    yield from sharded_cases('x-internvl', 'x-internvl-odd', None, 'projection_layer')
-    yield from kernel_cases('x-llava', 'x-llava-odd', 'out_proj')
-    yield from kernel_cases('x-internvl', 'x-internvl-odd', 'projection_layer')
+    for of in (('x-llava', 'x-llava-odd', ['LlamaDecoderLayer', 'CLIPEncoderLayer'], 'out_proj'),
+               ('x-internvl', 'x-internvl-odd', None, 'projection_layer')):
+        yield from sharded_cases(*of)
+        yield from kernel_cases(*of[:2], of[3])
+        yield from further_cases(*of[:2], of[3])
     for small in ('x-llava', 'x-internvl'):  # llava is published in fp16
         yield case(small, 2, 200, 1, {'precision': 'fp16', 'optimizer': 'sgd'})
         yield case(small, 2, 200, 1, TRAINER, HALF, FULL, {**LOADED, 'weights': 'fp16'}, OF_TEXT)

@@ -14,6 +14,10 @@
 #define ENCODER(family)                                                                                                \
     "model: {family: " family ", task: classification, vocab_size: 97, hidden_size: 64, intermediate_size: 128, "      \
     "num_hidden_layers: 2, num_attention_heads: 2}\n"
+#define LLAVA                                                                                                          \
+    "model: {family: llava, vocab_size: 97, hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, "           \
+    "num_attention_heads: 2, vision_hidden_size: 32, vision_intermediate_size: 64, vision_num_hidden_layers: 2, "      \
+    "vision_num_attention_heads: 2, vision_image_size: 28, vision_patch_size: 14}\n"
 enum { RANK = 4, HIDDEN = 64, VOCABULARY = 97, LABELS = 2, OF_QUERIES = 2 * RANK * 2 * HIDDEN };
 
 static const struct plim_train_setting usual = {
@@ -84,6 +88,9 @@ Test(adapters, copies_are_of_the_modules_that_are_named)
     expect_trained(LLAMA, &setting, OF_QUERIES + embedding);
     setting = with("query", "classifier");
     expect_trained(ENCODER("bert"), &setting, OF_QUERIES + LABELS * HIDDEN + LABELS);
+    setting = with("q_proj,linear_1", "multi_modal_projector,lm_head"); /* all linears of a projector */
+    snprintf(setting.lora.exclude, sizeof(setting.lora.exclude), "re:.*vision_tower.*");
+    expect_trained(LLAVA, &setting, OF_QUERIES + embedding + (32 + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN);
 }
 
 Test(adapters, of_modules_that_have_none_are_refused)
@@ -116,6 +123,13 @@ Test(adapters, copies_of_what_is_not_known_are_refused)
     setting = with("query", "embeddings"); /* a module of several */
     expect_refused(ENCODER("roberta"), &setting,
                    "train.lora.modules_to_save has roberta.embeddings, which is not known here");
+    setting = with("q_proj", "vision_tower");
+    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has model.vision_tower, which is not known here");
+    setting = with("q_proj", "linear_1");
+    expect_refused(LLAVA, &setting,
+                   "train.lora.modules_to_save has model.multi_modal_projector.linear_1, which is not known here");
+    setting = with("q_proj", "patch_embedding");
+    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has patch_embedding, which is not known here");
     setting = with("q_proj", "lm_head");
     setting.loop = PLIM_LOOP_TRAINER;
     setting.sharding = PLIM_SHARDING_FSDP;

@@ -40,10 +40,6 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "s.yaml:1:17: trl-dpo beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
         {"model: {family: llava}\ntrain: {loop: trl-dpo}\n",
          "s.yaml:1:17: trl-dpo beside the vision tower of llava: this is not in this version" RUN_IT},
-        {"model: {family: internvl}\ntrain: {loop: trainer, sharding: zero3, world: 2, quantization: {type: int8}, "
-         "lora: {r: 4, targets: [all-linear]}}\n",
-         "s.yaml:1:17: train.quantization of this type beside the vision tower of internvl: this is not in this "
-         "version" RUN_IT},
         {TOWER "train: {loop: trainer, fsdp_plan: axolotl, sharding: fsdp, world: 2}\n",
          "s.yaml:1:17: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this "
          "version" RUN_IT},

@@ -101,6 +101,29 @@ Test(vision, memory_may_end_anywhere_among_whole_images)
     }
 }
 
+/* The same by ZeRO 3, with Liger and adapters beside a projector that is trained in full, and by flash-attention-2 */
+Test(vision, memory_may_end_anywhere_among_whole_images_by_other_ways)
+{
+    struct plim_train_setting ways[3] = {plain, plain, plain};
+    static const char *const models[] = {WHOLE_IMAGES("llava"), WHOLE_IMAGES("internvl")};
+    ways[0].sharding = PLIM_SHARDING_ZERO3, ways[0].loop = PLIM_LOOP_TRAINER, ways[0].world = 2;
+    ways[1].liger = true, ways[1].lora = (struct plim_lora){.r = 4, .targets = "q_proj",
+                                                            .saved = "multi_modal_projector"};
+    ways[2].attention = PLIM_ATTENTION_FLASH2, ways[2].weights = PLIM_WEIGHTS_BF16;
+    for (size_t i = 0; i < 6; i++) {
+        int failed = 0, fitted = 0;
+        model = models[i / 3];
+        for (int mebibytes = 4; mebibytes < 8192; mebibytes += mebibytes / 12 + 4) {
+            char gpu[64];
+            snprintf(gpu, sizeof(gpu), "A100-SXM4-80GB,memory=%dMiB", mebibytes);
+            replay(gpu, &ways[i % 3]);
+            cr_expect(result.verdict == PLIM_OK || result.verdict == PLIM_OOM, "%zu, %s: %s", i, gpu, result.why);
+            *(result.verdict == PLIM_OK ? &fitted : &failed) += 1;
+        }
+        cr_expect(failed > 5 && fitted > 1, "%zu: %d fail, %d fit", i, failed, fitted);
+    }
+}
+
 /* The same of what is quantised, of flash-attention-2, of Liger, and of what is sharded. */
 Test(vision, memory_may_end_anywhere_by_other_ways)
 {

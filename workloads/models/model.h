@@ -61,6 +61,7 @@ struct decoder_layer {
  * NULL if it has none. The copy replaces the original, which is frozen. */
 struct saved_module {
     struct tensor *original[2], *copy[2];
+    const struct tensor *last; /* the original's last parameter, or that of the projector that it is a part of */
     bool is_tied; /* the original's weight is the embedding's */
 };
 

@@ -1,6 +1,7 @@
 /* Modules beside the blocks that are trained in full beside adapters: peft 0.21.2's modules_to_save
  * (set_additional_trainable_modules() in utils/other.py) deep-copies each, freezes the original and trains the copy,
  * which does what the original did. */
+#include "autotune/base/text.h"
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
 #include <stdio.h>
@@ -23,10 +24,9 @@ static void copy_parameter(struct engine *e, struct decoder *m, struct saved_mod
     saved->copy[i] = *x = copy;
 }
 
-/* Where the module's weight and its bias stand; false: a module of a kind that is not known here. */
-static bool find_parameters(struct decoder *m, const struct module *module, struct tensor **found[2])
+/* Where the weight and the bias of the module at `place` stand; false: a module of a kind that is not known here. */
+static bool find_parameters(struct decoder *m, const struct module *module, void *place, struct tensor **found[2])
 {
-    void *place = (char *)m + module->offset;
     struct norm *norm = place;
     struct linear *linear = place;
     found[0] = place;
@@ -41,12 +41,13 @@ static bool find_parameters(struct decoder *m, const struct module *module, stru
     }
 }
 
-static void save(struct engine *e, struct decoder *m, const struct module *module, const char *name)
+/* `owner`: the model, or a part of its tower */
+static void save(struct engine *e, struct decoder *m, const struct module *module, void *owner, const char *name)
 {
     struct tensor **parameters[2];
     struct saved_module *saved = &m->saved[m->saved_count];
     bool is_head = module->kind == MODULE_HEAD, has_room = m->saved_count < sizeof(m->saved) / sizeof(m->saved[0]);
-    if (!has_room || !find_parameters(m, module, parameters)) {
+    if (!has_room || !find_parameters(m, module, (char *)owner + module->offset, parameters)) {
         refuse(e, m, name);
         return;
     }
@@ -55,6 +56,7 @@ static void save(struct engine *e, struct decoder *m, const struct module *modul
     copy_parameter(e, m, saved, 0, parameters[0]);
     if (parameters[0] == &m->embedding && m->embedding_scale) m->saved_scale = nn_deep_copy(e, m->embedding_scale);
     if (parameters[1]) copy_parameter(e, m, saved, 1, parameters[1]);
+    saved->last = saved->original[1] ? saved->original[1] : saved->original[0];
 }
 
 /* Is it the last or the first linear of a classification's head, all of which is copied where a module of both is saved
@@ -77,17 +79,22 @@ static bool is_saved(const struct decoder *m, const struct module *module, const
     return plim_lora_saves(&m->setting->lora, parent);
 }
 
+/* Refuses what `name` is a part of. */
+static void refuse_around(struct engine *e, struct decoder *m, char *name)
+{
+    for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
+        *dot = '\0';
+        if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
+    }
+}
+
 /* What a module is a part of, and, where it is one of a block, the module itself */
 static void refuse_parents(struct engine *e, struct decoder *m, const struct module *module, bool is_of_block)
 {
     char name[MODULE_NAME_MAX];
     module_full_name(m, module, 0, name);
     if (is_of_block && plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
-    if (is_of_classifier(m, module)) return;
-    for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
-        *dot = '\0';
-        if (plim_lora_saves(&m->setting->lora, name)) refuse(e, m, name);
-    }
+    if (!is_of_classifier(m, module)) refuse_around(e, m, name);
 }
 
 /* Whole blocks, parts of them, and modules of modules beside them are not known here. */
@@ -97,6 +104,60 @@ static void refuse_others(struct engine *e, struct decoder *m)
         refuse_parents(e, m, at, true);
     for (const struct module *at = decoder_modules(m->config->family); at->path; at++)
         if (module_is_there(m, at, m)) refuse_parents(e, m, at, false);
+}
+
+/* All of a projector, of which peft's copy stands behind the original */
+static void save_projector(struct engine *e, struct decoder *m, const struct vision_part *part, const char *name)
+{
+    size_t first = m->saved_count;
+    for (const struct module *at = part->parts->modules; at->path && !e->halted; at++)
+        save(e, m, at, part->owner, name);
+    for (size_t i = first; i < m->saved_count; i++) m->saved[i].last = m->saved[m->saved_count - 1].last;
+}
+
+/* A part of a tower, the modules in it, and what it is a part of */
+static void refuse_within(struct engine *e, struct decoder *m, const struct vision_part *part,
+                          const char *name)
+{
+    char inner[2 * MODULE_NAME_MAX];
+    for (const struct module *at = part->parts->modules; at->path && !e->halted; at++) {
+        snprintf(inner, sizeof(inner), "%s.%s", name, at->path);
+        if (plim_lora_saves(&m->setting->lora, inner)) refuse(e, m, inner);
+        refuse_around(e, m, inner);
+    }
+}
+
+/* Projectors of llava and internvl; other parts of towers are not known here. */
+static void save_of_tower(struct engine *e, struct decoder *m)
+{
+    char name[MODULE_NAME_MAX];
+    struct vision_part part;
+    for (size_t i = 0; vision_part(m, i, &part) && !e->halted; i++) {
+        bool is_known = part.parts->of == VISION_MERGER && m->config->vision.has_class;
+        vision_part_name(&part, name);
+        if (is_known && plim_lora_saves(&m->setting->lora, name)) save_projector(e, m, &part, name);
+        else refuse_within(e, m, &part, name);
+    }
+}
+
+/* Of a model with a tower, modules that are none of those above, as what reads its patches */
+static void refuse_unknown(struct engine *e, struct decoder *m)
+{
+    char wanted[PLIM_MODULE_NAME], name[MODULE_NAME_MAX];
+    if (!plim_vision_is_there(&m->config->vision)) return;
+    for (const char *next = m->setting->lora.saved; plim_modules_next(&next, wanted) && !e->halted;) {
+        struct vision_part part;
+        bool is_known = false;
+        for (const struct module *at = decoder_modules(m->config->family); at->path && !is_known; at++) {
+            module_full_name(m, at, 0, name);
+            is_known = plim_text_ends_with(name, wanted);
+        }
+        for (size_t i = 0; vision_part(m, i, &part) && !is_known; i++) {
+            vision_part_name(&part, name);
+            is_known = plim_text_ends_with(name, wanted);
+        }
+        if (!is_known) refuse(e, m, wanted);
+    }
 }
 
 void decoder_sort_trained(struct engine *e, struct decoder *m)
@@ -131,11 +192,13 @@ void decoder_save_modules(struct engine *e, struct decoder *m)
     if (!*lora->saved || e->halted) return;
     refuse_others(e, m);
     const struct module *modules = decoder_modules(m->config->family);
+    save_of_tower(e, m);
+    refuse_unknown(e, m);
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         if (at->kind == MODULE_BLOCKS || !module_is_there(m, at, m) || (ties && at->kind == MODULE_HEAD)) continue;
         module_full_name(m, at, 0, name);
         bool is_embedding = at->kind == MODULE_WEIGHT && at->offset == offsetof(struct decoder, embedding);
-        if (is_saved(m, at, name) || (is_embedding && ties)) save(e, m, at, name);
+        if (is_saved(m, at, name) || (is_embedding && ties)) save(e, m, at, m, name);
     }
     if (ties) m->head = m->embedding;
     if (!e->halted) decoder_sort_trained(e, m);

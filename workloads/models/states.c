@@ -72,8 +72,9 @@ static size_t buffers_behind(const struct decoder *m, const struct tensor *x, st
 
 const struct tensor *decoder_base_embedding(const struct decoder *m)
 {
-    bool is_copied = m->saved_count && m->saved[0].copy[0] == m->embedding;
-    return is_copied ? m->saved[0].original[0] : m->embedding;
+    for (size_t i = 0; i < m->saved_count; i++)
+        if (m->saved[i].copy[0] == m->embedding) return m->saved[i].original[0];
+    return m->embedding;
 }
 
 /* The frozen parameter that an adapter stands behind; NULL: behind all, as its linear has the embedding's weight. */
@@ -120,9 +121,8 @@ static size_t copies_behind(const struct decoder *m, const struct tensor *x, str
     size_t count = 0;
     for (size_t i = 0; i < m->saved_count; i++) {
         const struct saved_module *saved = &m->saved[i];
-        const struct tensor *last = saved->original[1] ? saved->original[1] : saved->original[0];
         bool is_alone = saved->is_tied && !saved->original[1];
-        if (is_alone ? x != NULL : x != last) continue;
+        if (is_alone ? x != NULL : x != saved->last) continue;
         for (int k = 0; k < 2; k++)
             if (saved->copy[k]) out[count++] = saved->copy[k];
     }

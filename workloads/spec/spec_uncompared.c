@@ -50,7 +50,7 @@
 /* Of the families of tests/golden/recent.jsonl */
 #define RECENT (SWIFT | OTHER_LOOPS | PLAIN_SHARDED | FSDP_OF_AXOLOTL | FP4 | INT8 | LIGER | UPCAST | SAVED | \
                 CUT | NEWER)
-#define OF_WHOLE_IMAGES (DPO_GRPO | INT8 | FP4 | UPCAST | SAVED)
+#define OF_WHOLE_IMAGES (DPO_GRPO | UPCAST)
 #define SEQ2SEQ (FLASH2 | PACKING | SWIFT | SFT | LATER_LOOPS | INT8 | LIGER | NEWER | KEPT | REENTRANT | LOADED | \
                  UPCAST | SAVED | SHARDED)
 #define T5S (SEQ2SEQ | FP16 | NF4 | FP4)
