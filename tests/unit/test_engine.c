@@ -225,6 +225,50 @@ Test(engine, a_node_in_the_place_of_another_has_nothing_of_what_that_one_saved)
     tensor_drop(e, layer.weight);
 }
 
+static struct checkpoint_frame *kept;
+
+static struct tensor *kept_products(struct engine *engine, const void *context, struct tensor *x)
+{
+    if (!checkpoint_recomputing(engine)) kept = checkpoint_hold(engine);
+    return three_products(engine, context, x);
+}
+
+/* As an all-gather keeps one that it began in */
+Test(engine, a_region_that_is_kept_has_its_input_beyond_its_backward)
+{
+    struct tensor *w = parameter(), *x = tensor_keep(matrix());
+    struct tensor *const held[CHECKPOINT_HELD] = {NULL};
+    cr_expect_null(checkpoint_hold(e), "no region runs");
+    struct tensor *y = tensor_keep(checkpoint_run(e, kept_products, &w, sizeof w, held, NULL, x));
+    tensor_drop(e, x);
+    cr_assert_not_null(kept);
+    autograd_backward(e, y);
+    tensor_drop(e, y);
+    cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, its gradient and x");
+    checkpoint_let_go(e, kept);
+    cr_expect_eq(engine_allocated(e), 2 * TENSOR_BYTES);
+    tensor_drop(e, w);
+}
+
+/* matmul() copies rows that do not lie together where the weight needs a gradient, and multiplies in batches else. */
+Test(engine, the_function_for_a_linear_copies_rows_for_a_weight_that_is_trained)
+{
+    struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2, SIDE + 1, SIDE)));
+    struct tensor *rows = tensor_keep(op_slice(e, x, 1, 1, SIDE));
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
+    tensor_drop(e, tensor_keep(op_linear_function(e, x, w, NULL))); /* cuBLAS has its workspace from here on */
+    int64_t before = stats->allocated;
+    for (int trained = 1; trained >= 0; trained--) {
+        w->requires_grad = trained;
+        plim_allocator_reset_peaks(e->allocator);
+        tensor_drop(e, tensor_keep(op_linear_function(e, rows, w, NULL)));
+        cr_expect_eq(stats->allocated_peak - before, (trained ? 4 : 2) * TENSOR_BYTES, "%d: %lld", trained,
+                     (long long)(stats->allocated_peak - before));
+    }
+    struct tensor *done[] = {rows, x, w};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+}
+
 Test(engine, autocast_casts_a_parameter_once_and_forgets_it_at_the_end)
 {
     struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(e, PLIM_BF16, SHAPE(SIDE, SIDE)));

@@ -177,6 +177,18 @@ static void drop(struct engine *e, void *handle)
 }
 static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
+struct checkpoint_frame *checkpoint_hold(struct engine *e)
+{
+    bool is_first = e->frame && e->autograd.hooks == &first_run;
+    if (is_first) e->frame->refs++;
+    return is_first ? e->frame : NULL;
+}
+
+void checkpoint_let_go(struct engine *e, struct checkpoint_frame *f)
+{
+    if (f) frame_drop(e, f);
+}
+
 /* --- a region --------------------------------------------------------------------------------- */
 
 /* --- creating and running a region ------------------------------- */

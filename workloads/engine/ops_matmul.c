@@ -383,7 +383,9 @@ struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct ten
     bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
     e->grad_enabled = false;
     bool in_one = x->a.ndim == 2 && bias;
-    struct tensor *y = in_one ? addmm(e, bias, x, t(e, weight)) : matmul(e, x, t(e, weight));
+    bool in_rows = x->a.ndim > 2 && weight->requires_grad; /* its transpose tells folds() so there, if not here */
+    struct tensor *turned = t(e, weight);
+    struct tensor *y = in_one ? addmm(e, bias, x, turned) : in_rows ? folded(e, x, turned) : matmul(e, x, turned);
     if (bias && !in_one && !e->halted) op_add_(e, y, bias);
     e->grad_enabled = grad_enabled;
     if (n) {

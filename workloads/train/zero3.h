@@ -73,6 +73,7 @@ struct zero3_gathering {
     struct tensor *flat[2];
     struct tensor *staged; /* of a single parameter; see zero3_parameter.staged */
     size_t waiting;        /* number of parameters not waited for yet; 0: this all-gather is over and may be reused */
+    struct checkpoint_frame *region; /* the checkpointed region that it began in and keeps alive; or NULL */
     double arrival;
 };
 

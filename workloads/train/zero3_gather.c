@@ -1,6 +1,7 @@
 /* Which parameters are gathered, and when: the hooks of modules, and prefetching. */
 #include "buffer.h"
 #include "workloads/engine/autograd.h"
+#include "workloads/engine/checkpoint.h"
 #include "zero3.h"
 #include <stdlib.h>
 #include <string.h>
@@ -95,13 +96,12 @@ static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count,
 }
 
 /* all_gather_coalesced() of parameters in the order of the model. */
-static void gather(struct engine *e, struct zero3 *z, size_t count,
-                   struct zero3_parameter *const *list)
+static void gather(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list)
 {
     int64_t bytes = 0;
     if (!count || e->halted) return;
     struct zero3_gathering *g = new_gathering(z);
-    *g = (struct zero3_gathering){.first = list[0], .waiting = count};
+    *g = (struct zero3_gathering){.first = list[0], .waiting = count, .region = checkpoint_hold(e)};
     for (size_t i = 0; i < count; i++) {
         struct zero3_parameter *p = list[i];
         bytes += bytes_of(p, p->piece * z->zero->world);
@@ -147,8 +147,8 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
     for (int integers = 0; integers < 2; integers++)
         for (struct zero3_parameter *q = first; q; q = q->next)
             if (is_integer(q) == integers) take_out(e, q, g->flat[integers]);
-    if (--g->waiting == 0)
-        for (int integers = 0; integers < 2; integers++) put_down(e, &g->flat[integers]);
+    if (--g->waiting == 0) checkpoint_let_go(e, g->region);
+    for (int integers = 0; integers < 2 && !g->waiting; integers++) put_down(e, &g->flat[integers]);
     e->stream = 0;
 }
 
