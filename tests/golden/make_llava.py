@@ -112,7 +112,7 @@ def sharded_cases(small, odd, blocks, *of_tower):
     yield case(odd, 2, 150, 0, zero2)
     yield case(small, 2, 200, 1, zero2, SFT, FULL)
     yield case(small, 2, 200, 1, zero1)
-    yield case(odd, 2, 150, 1, zero1, BF16, FULL, low, OF_TEXT)
+    yield case(odd, 2, 150, 1, zero1, FULL, low, OF_TEXT)
     for more in ((), (FULL,), (FULL, REENTRANT), (FULL, REENTRANT, FROZEN), (FULL, REENTRANT, low, OF_TEXT), (low, adapts_all),
                  (PADDED, EAGER)):
         yield case(small, 2, 200, 1, zero3, *more)
@@ -123,10 +123,10 @@ def sharded_cases(small, odd, blocks, *of_tower):
     yield case(odd, 2, 150, 1, {**pieces, 'world': 3}, EAGER)
     yield case(odd, 2, 150, 1, {**zero3, 'world': 3}, EAGER)
     yield case(odd, 2, 150, 1, zero3, FULL, REENTRANT, floats, OF_TEXT)
-    yield case(small, 2, 200, 1, zero3, FULL, low, OF_TEXT, {'evaluation': {'batch': 3}})
+    yield case(small, 2, 200, 1, zero3, FULL, REENTRANT, low, OF_TEXT, {'evaluation': {'batch': 3}})
     yield case(small, 2, 200, 0, zero3)
     yield case(odd, 2, 150, 0, zero3, FULL, FROZEN)
-    yield case(small, 2, 200, 1, zero3, SFT, FULL, low, OF_TEXT)
+    yield case(small, 2, 200, 1, zero3, SFT, FULL, REENTRANT, low, OF_TEXT)
     for more in ((FULL,), (low,), (FULL, low, FROZEN), (FULL, low, OF_TEXT), (low, adapts_all), (FULL, floats, OF_TEXT)):
         yield case(small, 2, 200, 1, fsdp, *more)
     yield case(odd, 2, 150, 1, {**fsdp, 'world': 3}, FULL, REENTRANT)

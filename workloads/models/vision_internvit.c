@@ -73,9 +73,10 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     nn_begin(e);
     vision_project_first(e, b, x, qkv);
     struct tensor *attended = decoder_context(e, &call, qkv, weights);
-    struct tensor *y = nn_dropout(e, nn_linear(e, &b->layer->o, attended), 0); /* an Identity */
+    struct tensor *y = tensor_keep(nn_linear(e, &b->layer->o, attended));
+    tensor_set(e, &y, nn_dropout(e, y, 0)); /* an Identity */
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2], attended);
-    return nn_end(e, y);
+    return nn_end(e, tensor_yield(y));
 }
 
 /* InternVLVisionLayer */
@@ -88,7 +89,8 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &attended, op_mul(e, l->scales[0], attended));
     struct tensor *residual = tensor_keep(op_add(e, attended, x));
     h = tensor_keep(nn_norm(e, &l->norm[1], residual));
-    tensor_set(e, &h, nn_dropout(e, vision_plain_mlp(e, b, h), 0));
+    tensor_set(e, &h, vision_plain_mlp(e, b, h));
+    tensor_set(e, &h, nn_dropout(e, h, 0));
     tensor_set(e, &h, op_mul(e, l->scales[1], h));
     tensor_set(e, &h, op_add(e, h, residual));
     tensor_drop_all(e, residual, attended, weights);

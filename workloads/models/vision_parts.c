@@ -18,10 +18,13 @@ void vision_require_grads(struct engine *e, const struct decoder *m, struct tens
     if (needs_grad) tensor_require_input_grad(e, patches);
 }
 
+/* The convolution that reads patches; it is what embeds a tower's input, unless a module around it is (has_tiles). */
 static struct tensor *convolve(struct engine *e, const void *module, struct tensor *pixels)
 {
     const struct decoder *m = module;
-    return op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias);
+    struct tensor *grid = tensor_keep(op_patches(e, pixels, m->vision.patch_weight, m->vision.patch_bias));
+    if (!m->config->vision.has_tiles) vision_require_grads(e, m, grid);
+    return tensor_yield(grid);
 }
 
 struct tensor *vision_convolve(struct engine *e, const struct decoder *m, struct tensor *pixels)
@@ -36,7 +39,6 @@ struct tensor *vision_patches(struct engine *e, const struct decoder *m, struct 
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->vision.patch_weight->a.dtype));
     struct tensor *grid = tensor_keep(vision_convolve(e, m, pixels));
     tensor_drop(e, pixels);
-    vision_require_grads(e, m, grid);
     return grid;
 }
 
