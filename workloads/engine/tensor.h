@@ -54,7 +54,8 @@ struct tensor {
     bool requires_grad;
     bool is_view;
     bool is_parameter;
-    bool odd_name; /* parameters: named like a bias or norm but with several dimensions; or the reverse */
+    bool odd_name; /* parameters: named like a bias or norm but with several dimensions; or the reverse. With adapters:
+                    * a copy of a bias or norm (modules_to_save) */
     bool is_codes; /* parameters: codes of a quantised weight, which are never cast */
 };
 

@@ -19,6 +19,7 @@ static void copy_parameter(struct engine *e, struct decoder *m, struct saved_mod
     if (!*x || e->halted) return;
     struct tensor *copy = tensor_keep(op_detached_clone(e, *x));
     nn_adopt(e, &m->parameters, copy);
+    if (!e->halted) copy->odd_name = ((*x)->a.ndim > 1) == (*x)->odd_name; /* optimizer_decays() */
     m->replaced_elements += tensor_elements(*x);
     saved->original[i] = *x;
     saved->copy[i] = *x = copy;

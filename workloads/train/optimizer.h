@@ -56,10 +56,10 @@ enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
 void optimizer_finish(struct optimizer *o); /* frees host memory only */
 /* True if Trainer applies weight decay to the parameter: it excludes biases and norms, which it recognises by their
  * names; adapters always decay. Biases and norms have one dimension and all other parameters have several, except those
- * with odd_name. */
-static inline bool optimizer_decays(bool is_adapter, const struct tensor *parameter)
+ * with odd_name. With adapters, those with odd_name are copies of biases and norms (modules_to_save). */
+static inline bool optimizer_decays(bool has_adapters, const struct tensor *parameter)
 {
-    return is_adapter || (parameter->a.ndim > 1) != parameter->odd_name;
+    return has_adapters ? !parameter->odd_name : (parameter->a.ndim > 1) != parameter->odd_name;
 }
 /* Configures the optimizer as transformers' Trainer creates it: two groups, with and without weight decay; SGD without
  * momentum; transformers' Adafactor; bitsandbytes' states of `embeddings` (NULL ends the list) in fp32. */
