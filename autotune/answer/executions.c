@@ -47,20 +47,21 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
         execution->epochs < PLIM_EXECUTION_REPETITIONS)
         plim_result_reason(
             result,
-            "With --epoch-steps the program ended in epoch %" PRId64 " (one that counts its steps "
-            "takes fewer then): what a later one needs, after an evaluation say, was not seen; "
-            "a trial without it and with --for TIME sees more.",
+            "With --epoch-steps the program ended in epoch %" PRId64 " (a program that counts its steps runs fewer "
+                                                                     "epochs then): the memory of later epochs, for "
+                                                                     "example after an evaluation, was not seen; a "
+                                                                     "trial with --for TIME instead sees more.",
             execution->epochs + 1);
     if (execution->epochs > 0) return;
     if (execution->in_epoch && was_ended)
-        plim_result_reason(result, "That was within the first epoch: what comes at its end alone (a smaller last "
-                                   "batch, an evaluation, saving) was not seen; --epoch-steps 5 goes through it.");
+        plim_result_reason(result, "That was within the first epoch: work at its end (a smaller last batch, an "
+                                   "evaluation, saving) was not seen; --epoch-steps 5 covers it.");
     else if (!execution->in_epoch && execution->short_epochs)
-        plim_result_reason(result, "--epoch-steps changed nothing: no step was taken in a loop over a data loader "
-                                   "of PyTorch's (2.5 or later).");
+        plim_result_reason(result, "--epoch-steps had no effect: no step was in a loop over a PyTorch data loader "
+                                   "(2.5 or later).");
     else if (execution->end == PLIM_END_STEADY && execution->steps > 0)
-        plim_result_reason(result, "Later steps were not seen: where some do otherwise (longer rows, an evaluation, "
-                                   "samples), --steps N goes as far as they are.");
+        plim_result_reason(result, "Later steps were not seen: if some differ (longer rows, an evaluation, samples), "
+                                   "--steps N runs that far.");
 }
 
 static void tell_end(const struct plim_execution *execution, struct plim_result *result)
@@ -68,9 +69,9 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     static const char *const ends[] = {
         [PLIM_END_EXITED] = "the program ended",
         [PLIM_END_STEADY] = "its peak had stopped growing",
-        [PLIM_END_REFUSED] = "it had not got what it asked for, and went on",
-        [PLIM_END_RESTLESS] = "its allocator gave cached memory back in every step",
-        [PLIM_END_STEPS] = "it had done the steps asked for (--steps)",
+        [PLIM_END_REFUSED] = "a request was refused, and it went on",
+        [PLIM_END_RESTLESS] = "its allocator freed cached memory in every step",
+        [PLIM_END_STEPS] = "it had run the requested steps (--steps)",
         [PLIM_END_TIME] = "its time was up (--for)",
         [PLIM_END_LIMIT] = "it took too long (--timeout)",
         [PLIM_END_INPUT] = "it waited for input",
@@ -88,13 +89,14 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                                    "trials end earlier.");
     if (execution->waiting_optimizers > 0)
         plim_result_reason(result,
-                           "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
+                           "%d of the program's optimizers had not stepped by then: the memory of those steps was "
+                           "not seen.",
                            execution->waiting_optimizers);
     tell_epochs(execution, result);
     if (execution->peak_contexts > 1)
         plim_result_reason(result,
-                           "At the peak %d processes held memory of the GPU, each with a context of the framework's: "
-                           "those of all but one are counted with the program. Allocations are shown of the largest.",
+                           "At the peak %d processes held GPU memory, each with its own context: all contexts but "
+                           "one are counted with the program. Allocations shown are those of the largest process.",
                            execution->peak_contexts);
     if (execution->later_launch_bytes)
         plim_result_reason(result,
@@ -108,12 +110,12 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            "first launch, which compiles them itself, can take more memory.");
     else if (execution->makes_compiled)
         plim_result_reason(result,
-                           "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves "
-                           "memory in other pieces and can reserve more.");
+                           "It compiled kernels itself (torch.compile); a later launch, which finds them, fragments "
+                           "memory differently and can reserve more.");
     if (execution->leak_bytes > 0)
         plim_result_reason(result,
-                           "After each step %s more are held: the program leaks, or its sizes vary and its allocator "
-                           "keeps ever more for them.",
+                           "After each step %s more are allocated: the program leaks, or its sizes vary and its "
+                           "allocator keeps more and more for them.",
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));
 }
 
@@ -159,8 +161,8 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
                                           "{batch} counts such a trial as out of memory";
         if (execution->replanned)
             plim_result_reason(result,
-                               "Where a convolution's workspace is refused PyTorch takes another algorithm, which "
-                               "needs less and may be slower, and goes on%s.",
+                               "If a convolution's workspace is refused, PyTorch uses another algorithm, which needs "
+                               "less memory and may be slower%s.",
                                counts);
         else
             plim_result_reason(result, "The program goes on with less memory when a request fails%s.", counts);
@@ -203,9 +205,9 @@ static void write_assumptions(uint32_t assumed, char *out, size_t size)
         {PLIM_ASSUMPTION_SPREAD, "the largest of learned numbers are spread evenly, as routing is"},
         {PLIM_ASSUMPTION_SEED, "random numbers are those of some seed"},
         {PLIM_ASSUMPTION_ALL, "masks of learned numbers select all that they may"},
-        {PLIM_ASSUMPTION_LONGEST, "what a model generates is as long as it may be"},
-        {PLIM_ASSUMPTION_CHECKS, "what is checked, or an exception ends the program, holds"},
-        {PLIM_ASSUMPTION_BELOW, "what bincount counts is less than its minlength"},
+        {PLIM_ASSUMPTION_LONGEST, "generated text has its maximum length"},
+        {PLIM_ASSUMPTION_CHECKS, "checks that would raise an exception hold"},
+        {PLIM_ASSUMPTION_BELOW, "values counted by bincount are less than its minlength"},
     };
     size_t used = 0;
     for (size_t i = 0; i < sizeof(assumptions) / sizeof(assumptions[0]) && used < size; i++)
@@ -274,7 +276,7 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
     if (execution->unread[0])
         plim_result_reason(
-            result, "--assume changed nothing at %s: no value was read there that only a real GPU knows.",
+            result, "--assume had no effect at %s: no value was read there that only a real GPU knows.",
             execution->unread);
 }
 

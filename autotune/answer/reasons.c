@@ -60,7 +60,7 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
                            " fits too, but is only %.1f %% faster (%s) and takes "
                            "%s more.",
                            next->micro_batch, fabs(100 * gain),
-                           share > PLIM_TIE_SHARE ? "less than 10 % counts for nothing here" : "noise is 1 %", more);
+                           share > PLIM_TIE_SHARE ? "differences below 10 % are ignored here" : "noise is 1 %", more);
 }
 
 static void why_not_next(const struct plim_answer *a, const struct plim_decision *d,
@@ -122,8 +122,7 @@ static void tell_retries(const struct plim_trial *trial, struct plim_result *res
 {
     if (trial->retries)
         plim_result_reason(result,
-                           "It fits only because the allocator gives cached memory back and tries "
-                           "again, %" PRId64 " time%s.",
+                           "It fits only because the allocator frees cached memory and retries, %" PRId64 " time%s.",
                            trial->retries, trial->retries == 1 ? "" : "s");
 }
 
@@ -135,15 +134,15 @@ static void tell_repeats(const struct plim_answer *a, const struct plim_trial *t
     bool is_news = trial->retries || trial->repeats_after > EXPECTED_STEPS;
     if (trial->repeats_after && is_news)
         plim_result_reason(result,
-                           "Everything repeats after %d replayed steps, so it fits for ever.",
+                           "Everything repeats after %d replayed steps, so all later steps fit, too.",
                            trial->repeats_after);
     else if (trial->small_blocks_move)
         plim_result_reason(result,
-                           "%d steps were replayed: blocks of more than 1 MiB repeat, and smaller ones, which move "
-                           "about, took no more memory.",
+                           "%d steps were replayed: blocks of more than 1 MiB repeat, and smaller ones, whose places "
+                           "change, needed no more memory.",
                            trial->steps_done);
     else if (!trial->repeats_after && trial->steps_done > EXPECTED_STEPS && !a->details->is_program)
-        plim_result_reason(result, "%d steps were replayed, and did not come to repeat.",
+        plim_result_reason(result, "%d steps were replayed, and did not repeat.",
                            trial->steps_done);
 }
 
@@ -162,12 +161,12 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
         }
     if (hole)
         plim_result_reason(result,
-                           "Memory has holes here: micro-batch %" PRId64 " does not fit, %" PRId64
+                           "Memory is fragmented here: micro-batch %" PRId64 " does not fit, %" PRId64
                            " does.%s",
                            hole, fits,
                            a->asker->runner->costly
                                ? ""
-                               : " So the two sizes beyond each that fails were tried.");
+                               : " So the next two sizes after each that fails were tried.");
 }
 
 /* Tells if the size of a block of the recording is a guess, and another size could add or remove a segment of more than
@@ -181,9 +180,9 @@ static void tell_guess(const struct plim_answer *a, const struct plim_trial *tri
     char bytes[16], segment[16];
     if (!guessed || segment_bytes <= trial->reserved_bytes / 100) return;
     plim_result_reason(result,
-                       "Blocks that follow no formula (workspaces of libraries, sizes that are rounded up), of up to "
-                       "%s each, are known at the recorded batches alone, and with them the peak differs by a "
-                       "segment of %s or more: record batches around this one to be sure.",
+                       "Blocks that follow no formula (library workspaces, rounded sizes), of up to %s each, are "
+                       "known only at the recorded batches, and change the peak by a segment of %s or more: record "
+                       "batches near this one to be sure.",
                        plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 
@@ -191,8 +190,8 @@ static void tell_recording(const struct plim_answer *a, const char *proof, struc
 {
     if (a->details->predicts)
         plim_result_reason(result,
-                           "Played from a recording of one step, which predicts: %s. What later steps do otherwise "
-                           "(longer rows, an evaluation, samples) is not in it.",
+                           "Predicted from a recording of one step: %s. It does not contain what later steps do "
+                           "differently (longer rows, an evaluation, samples).",
                            proof);
 }
 
@@ -208,15 +207,14 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
                            "Run with %" PRId64 " of the %" PRId64 " micro-steps of a step.", probed,
                            choice->batch.accumulation);
     else
-        plim_result_reason(result, "That it fits for ever was not proven.");
+        plim_result_reason(result, "It was not proven that all later steps fit.");
     tell_recording(a, "--prove runs the program", result);
     tell_guess(a, &choice->trial, result);
     if (a->details->predicts)
         plim_result_reason(result, choice->step_seconds > 0
-                                       ? "Its seconds are simulated: what the program launched, by "
-                                         "the clock of the simulated GPU."
-                                       : "The recording does not say what was launched: nothing is "
-                                         "chosen by time.");
+                                       ? "Its seconds are simulated: the recorded launches, by the clock of the "
+                                         "simulated GPU."
+                                       : "The recording has no launches, so nothing is chosen by time.");
     tell_hole(a, &choice->setting, result);
     plim_reasons_world(a, &choice->setting, &choice->trial, result);
 }
@@ -279,13 +277,14 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
     int64_t own_bytes = limit->overhead_bytes - limit->vllm_bytes; /* of the framework */
     if (limit->vllm_bytes)
         plim_result_reason(result,
-                           "%s are set aside for vLLM, the most that it gives itself (train.grpo.vllm_memory) but for "
+                           "%s are set aside for vLLM, the most that it reserves (train.grpo.vllm_memory) except for "
                            "its CUDA graphs.",
                            plim_format_bytes(limit->vllm_bytes, bytes));
     if (limit->vllm_awake_bytes)
         plim_result_reason(result,
-                           "While it generates, vLLM holds %s beside what the training keeps then, which counts in the "
-                           "peak (train.grpo.vllm_memory); its CUDA graphs, which stay, do not.",
+                           "While it generates, vLLM holds %s in addition to the training's memory at that time, and "
+                           "both count in the peak (train.grpo.vllm_memory); its CUDA graphs, which stay, do not "
+                           "count.",
                            plim_format_bytes(limit->vllm_awake_bytes, bytes));
     if (limit->overhead_measured_bytes)
         plim_result_reason(result, "plimsoll's own process took %s besides its tensors.",
@@ -307,8 +306,8 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
                            "(--overhead sets it).",
                            plim_format_bytes(own_bytes, bytes));
     else
-        plim_result_reason(result, "What the framework itself needs on this device is not known and "
-                                   "not counted (--overhead sets it).");
+        plim_result_reason(result, "The framework's own memory on this device is unknown and not counted (--overhead "
+                                   "sets it).");
 }
 
 /* Warns of bf16 on GPUs below compute capability 8.0, which have none; PyTorch emulates it there. */
@@ -341,7 +340,7 @@ static void tell_rate(struct plim_result *result)
 {
     if (result->choice.mfu > 1)
         plim_result_reason(result, "It is faster than this GPU can be with the spec's precision and sizes (MFU above "
-                                   "100 %%): the program that ran likely has others (--precision).");
+                                   "100 %%): the program probably ran with others (--precision).");
 }
 
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
@@ -388,7 +387,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         tell_repeats(a, &e->trial, result);
     } else {
         plim_result_reason(result,
-                           "It does not fit: it takes %s where there is enough, more than the budget of %s.",
+                           "It does not fit: it needs %s if there is enough memory, more than the budget of %s.",
                            needs, budget);
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) plim_reasons_end(tried, failure, result);

@@ -50,8 +50,8 @@ static void tell_recorded_need(const struct plim_answer *a, const struct plim_se
     char values[160];
     describe_recorded(&a->question->axes, s, values, sizeof(values));
     plim_result_reason(result,
-                       "Nothing fits. Micro-batch %" PRId64 "%s takes %s where there is enough, more than the budget "
-                       "of %s.",
+                       "Nothing fits. Micro-batch %" PRId64 "%s needs %s if there is enough memory, more than the "
+                                                            "budget of %s.",
                        s->micro_batch, values, needs, budget);
     if (s->micro_batch > 1)
         plim_result_reason(result, "The recording begins at micro-batch %" PRId64
@@ -73,17 +73,18 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     }
     if (a->details->is_program && d->rule.request->listed_count == 1)
         plim_result_reason(result,
-                           "Nothing fits. The program takes %s where there is enough, more than the budget of %s.",
+                           "Nothing fits. The program needs %s if there is enough memory, more than the budget of "
+                           "%s.",
                            needs, budget);
     else if (a->details->is_program)
         plim_result_reason(result,
                            "Nothing fits. With a batch of %" PRId64
-                           " the program takes %s where there is enough, more than the budget of %s.",
+                           " the program needs %s if there is enough memory, more than the budget of %s.",
                            s->micro_batch, needs, budget);
     else
         plim_result_reason(result,
                            "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
-                           " (%s) takes %s where there is enough, more than the budget of %s.",
+                           " (%s) needs %s if there is enough memory, more than the budget of %s.",
                            s->micro_batch, plim_axes_seq(axes, s), values, needs, budget);
 }
 
@@ -103,7 +104,8 @@ void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *
         plim_result_reason(result, "Nothing can %s with these settings: %s.",
                            result->unsupported && !a->details->is_program ? "be planned" : "run", failure);
         if (a->details->is_program && d->rule.request->listed_count != 1)
-            plim_result_reason(result, "Larger batches were not tried: if one runs, begin with it (--batch LOW:HIGH).");
+            plim_result_reason(result, "Larger batches were not tried: if one runs, start with it (--batch "
+                                       "LOW:HIGH).");
     } else if (!d->ended) {
         plim_result_reason(result, "Nothing can run with these settings.");
     }

@@ -11,10 +11,10 @@ static const struct {
     {"none", "are counted each as if it trained alone."},
     {"ddp", "train as DistributedDataParallel (sharding ddp, the default for several): its buckets "
             "are counted. All hold the same."},
-    {"zero1", "share optimizer states (DeepSpeed's ZeRO 1); each rank owns others, and needs another "
-              "amount (train.zero.rank tells one of them)."},
-    {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2); each rank owns others, and "
-              "needs another amount (train.zero.rank tells one of them)."},
+    {"zero1", "share optimizer states (DeepSpeed's ZeRO 1); each rank owns different ones and needs a different "
+              "amount (train.zero.rank selects one)."},
+    {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2); each rank owns different ones and needs a "
+              "different amount (train.zero.rank selects one)."},
     {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with the limits "
               "of train.zero). All hold the same."},
     {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
@@ -62,8 +62,10 @@ void plim_reasons_world(const struct plim_answer *a, const struct plim_setting *
             plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
     if (a->gpus && a->gpus < world)
         plim_result_reason(result,
-                           "The program ran on %" PRId64 " of the job's %" PRId64 " GPUs: what it holds for the others "
-                           "(NCCL's memory, DistributedDataParallel's buckets) is not in it; --gpus runs it on more.",
+                           "The program ran on %" PRId64 " of the job's %" PRId64 " GPUs: memory for the others "
+                                                                                  "(NCCL, DistributedDataParallel's "
+                                                                                  "buckets) is not included; --gpus "
+                                                                                  "runs it on more.",
                            a->gpus, world);
     if (trial->seconds > 0) tell_links(world, trial, result);
     bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;

@@ -73,8 +73,8 @@ static void tell_managed(const struct plim_replay *replay, struct plim_result *r
     char text[16];
     if (replay->managed_bytes)
         plim_result_reason(result,
-                           "The optimizer keeps %s of states in managed memory: the host's, where "
-                           "the GPU has no room for them. They are not counted here.",
+                           "The optimizer keeps %s of states in managed memory, which is in the host if the GPU has "
+                           "no room for them. They are not counted.",
                            plim_format_bytes(replay->managed_bytes, text));
 }
 
@@ -83,8 +83,8 @@ static void tell_offloaded(const struct plim_replay *replay, struct plim_result 
     char text[16];
     if (replay->host_bytes)
         plim_result_reason(result,
-                           "DeepSpeed keeps %s of this rank on the host, whose processor updates the weights: the time "
-                           "of that, and of copies there and back, is not known here.",
+                           "DeepSpeed keeps %s of this rank on the host, whose processor updates the weights: the "
+                           "time of that, and of copies there and back, is not modelled.",
                            plim_format_bytes(replay->host_bytes, text));
 }
 
@@ -94,20 +94,20 @@ static void tell_rank(const struct plim_replay *replay, struct plim_result *resu
     if (!replay->rank0_reserved_bytes) return;
     if (replay->peak_reserved_bytes > replay->rank0_reserved_bytes)
         plim_result_reason(
-            result, "Told is rank %" PRId64 ", which needs the most: it reserves %s, rank 0 %s.",
+            result, "Shown is rank %" PRId64 ", which needs the most: it reserves %s, rank 0 %s.",
             replay->rank, plim_format_bytes(replay->peak_reserved_bytes, most),
             plim_format_bytes(replay->rank0_reserved_bytes, text));
     else
-        plim_result_reason(result, "Told is rank 0: no rank that was tried needs more.");
+        plim_result_reason(result, "Shown is rank 0: no rank that was tried needs more.");
 }
 
 static void tell_experts(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->expert_ranks)
         plim_result_reason(result,
-                           "FSDP2 cuts a layer's experts apart and none of them in two: %" PRId64
-                           " GPUs have one each, the others none, and what is gathered has room for one of each GPU. "
-                           "More than %" PRId64 " GPUs save nothing of them; zero3 shares them among all.",
+                           "FSDP2 shards the experts of a layer by whole experts: %" PRId64
+                           " GPUs have one each, the others none, and a gather has room for one of each GPU. More "
+                           "than %" PRId64 " GPUs save nothing; zero3 shards experts among all.",
                            replay->expert_ranks, replay->expert_ranks);
 }
 
@@ -115,15 +115,15 @@ static void tell_kernels(const struct plim_replay *replay, struct plim_result *r
 {
     if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
         plim_result_reason(result,
-                           "Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor "
-                           "cores: that it fits was shown, but the seconds are simulated.");
+                           "Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor cores: fitting "
+                           "was proven, but the seconds are simulated.");
     if (replay->groups_one_by_one)
-        plim_result_reason(result, "Experts were multiplied one by one, where PyTorch has one kernel for all: that it "
-                                   "fits was shown, but the seconds are simulated.");
+        plim_result_reason(result, "Experts were multiplied one by one, where PyTorch has one kernel for all: "
+                                   "fitting was proven, but the seconds are simulated.");
     if (replay->delta_on_fp32)
         plim_result_reason(result,
-                           "Linear attention ran on this GPU's fp32 units, where flash-linear-attention's kernels take "
-                           "tensor cores: that it fits was shown, but the seconds are simulated.");
+                           "Linear attention ran on this GPU's fp32 units, where flash-linear-attention's kernels "
+                           "take tensor cores: fitting was proven, but the seconds are simulated.");
 }
 
 /* Tells if loading the model takes more memory than training it. */
@@ -148,7 +148,7 @@ static void tell_evaluation(const struct plim_replay *replay, struct plim_result
     if (!replay->evaluation_batch) return;
     if (!replay->evaluations) {
         plim_result_reason(result,
-                           "No evaluation was played: they come every %" PRId64 " steps, and fewer were replayed.",
+                           "No evaluation was replayed: they come every %" PRId64 " steps, and fewer were replayed.",
                            replay->evaluation_every);
         return;
     }

@@ -184,7 +184,7 @@ static void follow_group(struct matcher *m, const struct places *in, struct plac
     else if (take(m, "?<=")) follow_look(m, true, true, in, out);
     else if (take(m, "?<!")) follow_look(m, true, false, in, out);
     else {
-        if (!take(m, "?:") && *m->at == '?') refuse(m, "a group of a kind that is not known here");
+        if (!take(m, "?:") && *m->at == '?') refuse(m, "a group of a kind that is not supported");
         if (!m->refused) follow_alternatives(m, in, out);
     }
     if (!take(m, ")")) refuse(m, "a group without an end");

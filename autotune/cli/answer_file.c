@@ -61,7 +61,7 @@ enum plim_status plim_answer_file_read(const struct plim_request *request,
     if (st) return st;
     if (!plim_report_is(out->yaml.root))
         return plim_fail(err, PLIM_INVALID,
-                         "%s is no result of plimsoll tune or plan: give one, or --micro-batch N",
+                         "%s is not a result of plimsoll tune or plan: give one, or --micro-batch N",
                          request->subject);
     st = plim_report_read(&out->yaml, &out->report, err);
     return st ? st : choose(request, &out->report, &out->result, err);

@@ -211,11 +211,9 @@ const struct plim_command plim_command_emit = {
     .id = PLIM_COMMAND_EMIT,
     .run = run_emit,
     .summary = "the answer as the arguments or config of a framework",
-    .about = "plimsoll emit RESULT NAME writes the answer of tune, plan or exec as a training\n"
-             "framework or a launcher reads it: a config, arguments, variables or code. NAME\n"
-             "is one of --list, with a form behind a dot. What the text has no word for is\n"
-             "said on stderr. Without a RESULT --micro-batch says the number.\n\n"
-             "  plimsoll emit result.json hf.python\n"
-             "  torchrun $(plimsoll emit result.json torchrun) train.py \\\n"
-             "    $(plimsoll emit result.json hf.cli)\n"
-             "  plimsoll emit --micro-batch 4 --accumulation 8 --dp 8 deepspeed\n"};
+    .about = "plimsoll emit RESULT NAME writes the answer of tune, plan or exec as a training\nframework or a "
+             "launcher reads it: a config, arguments, variables or code. NAME\nis one of --list, with a form after a "
+             "dot. What the text has no word for is\nsaid on stderr. Without a RESULT --micro-batch says the "
+             "number.\n\n  plimsoll emit result.json hf.python\n  torchrun $(plimsoll emit result.json torchrun) "
+             "train.py \\\n    $(plimsoll emit result.json hf.cli)\n  plimsoll emit --micro-batch 4 --accumulation 8 "
+             "--dp 8 deepspeed\n"};

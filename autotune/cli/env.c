@@ -156,7 +156,7 @@ static enum plim_status check_subject(const struct plim_request *request, struct
     if (!request->store.root_owned || !subject) return PLIM_OK;
     if (plim_zoo_find(subject) || plim_trust_only_root(subject)) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID,
-                     "%s: others than root may write it, or it is no absolute path: not read",
+                     "%s: anyone but root may write it, or its path is not absolute: not read",
                      subject);
 }
 

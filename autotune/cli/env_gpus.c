@@ -39,7 +39,7 @@ static enum plim_status add_target(const struct plim_target *target,
     struct plim_env_gpu gpu = {0};
     if (!plim_store_gpu_of_target(target, false, &gpu.gpu))
         return plim_fail(err, PLIM_NODEVICE, "%s: %s", target->uri,
-                         target->without_nvml ? target->note : "NVML does not tell its memory");
+                         target->without_nvml ? target->note : "NVML does not report its memory");
     snprintf(gpu.uri, sizeof(gpu.uri), "%s", target->uri);
     name_twin(target, &gpu.gpu, gpu.twin);
     if (plim_kept_gpu_of_uri(gpu.twin, allowance, &gpu.simulated, NULL) != PLIM_OK)

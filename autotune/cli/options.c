@@ -66,7 +66,7 @@ static const struct plim_option options[] = {
     FIELD("--axis", "NAME=LIST", X | W, pairs, program.axes, 8,
       "what {NAME} may be: words, numbers or a range; repeatable"),
     FIELD("--axis", "NAME=LIST", T | P | E, pairs, program.axes, 8,
-      "of a recording: which values of one of its own axes; default: all; repeatable"),
+      "of a recording: values of one of its own axes; default: all; repeatable"),
     FIELD("--env", "NAME=VALUE", X | W, pairs, program.variables, PLIM_PROGRAM_VARIABLES,
       "a variable of the program's environment, with placeholders; repeatable"),
     FIELD("--file", "TEMPLATE=PATH", X | W, pairs, program.files, PLIM_PROGRAM_FILES,
@@ -157,8 +157,8 @@ static const struct plim_option options[] = {
       "what to give up until something fits: of each axis in turn its values in their order, such as "
       "--waterfall precision,seq with --precision fp32,bf16-mixed --seq 2048,1024"),
     OTHER("--sort", "NAME", T | P | X, order,
-      "rows of the table of settings: speed (default), memory, batch, or given, as they were asked "
-      "for; of several devices too, which by default stand as given"),
+      "rows of the table of settings: speed (default), memory, batch, or given, as they were asked for; of several "
+      "devices too, which by default are listed as given"),
     FIELD("--budget", "TIME", T | P | X | W, seconds, budget_seconds, 0,
       "end the search after 60s, 500ms, 5m with the best so far"),
     FIELD("--out", "FILE", T | P | E | I | X | R, list, files, 0,
@@ -195,13 +195,13 @@ static const struct plim_option options[] = {
     SWITCH("--dry-run", X, program.dry_run,
       "print the command of a trial, and run nothing"),
     SWITCH("--observe", X, program.observe,
-      "run the command once, as it is, and tell what memory it takes"),
+      "run the command once, and report its memory"),
     FIELD("--device", "NAME", A | F, devices, devices, 0,
       "whose answer, where RESULT is a plan of several GPUs"),
     FIELD("--tier", "NAME", A | F, text, apply.tier, 0,
       "which answer, where RESULT has several by their margins: safe, medium, aggressive or max"),
     FIELD("--micro-batch", "N", A | F, number, apply.micro_batch, 1000000000,
-      "samples of one GPU at once, in the place of a RESULT"),
+      "samples of one GPU at once, instead of a RESULT"),
     FIELD("--accumulation", "N", A | F, number, apply.accumulation, 1000000000,
       "micro-steps an optimizer step; default: 1"),
     FIELD("--seq", "N", A | F, number, apply.seq, 1000000000,
@@ -249,7 +249,7 @@ static const struct plim_option options[] = {
     SWITCH("--explain-miss", T | X | V, store.explain_miss,
       "say in what the nearest answers differ"),
     SWITCH("--strict", V, store.strict,
-      "fail where there is no answer"),
+      "fail if there is no answer"),
     SWITCH("--task-prolog", V, store.task_prolog,
       "speak the protocol of Slurm's TaskProlog: nothing outside a step, nothing on stderr, and one "
       "second unless --budget or --on-miss tune is given"),
@@ -331,8 +331,8 @@ static enum plim_status set_subject(struct plim_request *request, const char *te
 {
     if (is_program)
         return plim_fail(err, PLIM_INVALID,
-                         "'%s' is no option of plimsoll; put -- before your program's command: "
-                         "plimsoll exec ... -- %s",
+                         "'%s' is not an option of plimsoll; put -- before your program's command: plimsoll exec ... "
+                         "-- %s",
                          text, text);
     if (!request->subject) {
         request->subject = text;
@@ -340,7 +340,7 @@ static enum plim_status set_subject(struct plim_request *request, const char *te
     }
     bool has_room = request->arguments.count < PLIM_REQUEST_LIST;
     if (!has_room || !(TAKES_SEVERAL >> command & 1))
-        return plim_fail(err, PLIM_INVALID, "'%s' is one argument too many behind '%s'", text,
+        return plim_fail(err, PLIM_INVALID, "'%s' is one argument too many after '%s'", text,
                          request->subject);
     request->arguments.items[request->arguments.count++] = text;
     return PLIM_OK;

@@ -9,7 +9,7 @@ static enum plim_status check_placeholder(const struct plim_prove_with *p, const
     enum plim_status st = plim_program_uses(&p->program, name, &uses, err);
     if (st || uses) return st;
     return plim_fail(err, PLIM_INVALID,
-                     "--prove-with: the command has no {%s}, expected it where the program is told", name);
+                     "--prove-with: the command has no {%s}, expected it among the program's arguments", name);
 }
 
 /* Checks that the command has a placeholder for an axis with several values. */

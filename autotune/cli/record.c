@@ -63,7 +63,7 @@ static enum plim_status check_batches(struct recording_run *x, struct plim_error
     struct plim_batch_request *batch = &q->question.batch;
     if (!q->uses_batch)
         return plim_fail(err, PLIM_INVALID,
-                         "there is no {batch} in the command, expected it where the batch stands");
+                         "there is no {batch} in the command, expected it instead of the batch size");
     if (!x->asked.request->program.batch) {
         batch->listed = usual;
         batch->listed_count = sizeof(usual) / sizeof(usual[0]);

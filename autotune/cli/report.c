@@ -104,7 +104,7 @@ static enum plim_status run_report(const struct plim_request *request, const str
     for (size_t i = 0; i < count; i++)
         PLIM_TRY(read_file(request, io, path_at(request, i), &all, err));
     if (!all.report.results.count) {
-        st = plim_fail(err, PLIM_INVALID, "%s: there is no result in it", request->subject);
+        st = plim_fail(err, PLIM_INVALID, "%s contains no result", request->subject);
         goto out;
     }
     check_prices(request, io, &all.report);

@@ -344,12 +344,12 @@ static enum plim_status run_import(struct store_run *r)
         return plim_fail(r->err, PLIM_INVALID, "no folder was given, expected store import DIR...");
     if (!r->store.count || r->store.places[0].is_site)
         return plim_fail(r->err, PLIM_IO,
-                         "there is no home to keep it in, expected PLIMSOLL_STORE");
+                         "there is no home directory for it, expected PLIMSOLL_STORE");
     r->target = r->store.places[0].path;
     r->wanted_count = 0;
     for (size_t i = 0; i < count && !st; i++) {
         if (stat(folders[i], &info) || !S_ISDIR(info.st_mode))
-            return plim_fail(r->err, PLIM_INVALID, "%s: this is no folder of an export",
+            return plim_fail(r->err, PLIM_INVALID, "%s: this is not the folder of an export",
                              folders[i]);
         st = plim_store_walk(folders[i], false, visit_export, r);
     }

@@ -148,7 +148,7 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
     PLIM_TRY(plim_config_job_read(path, &ask, &config->job, err));
     if (job->other)
         st = plim_fail_at(err, PLIM_SPEC, path, 0, 0,
-                          "a config of %s, of whose jobs there is no plan (plimsoll exec runs the program)",
+                          "a config of %s, whose jobs cannot be planned (plimsoll exec runs the program)",
                           job->other->title);
     else if (job->is_jobless)
         st = plim_fail_at(err, PLIM_SPEC, path, 0, 0, "no training job that is known was found in this %s",

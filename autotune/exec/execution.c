@@ -376,7 +376,8 @@ static enum plim_status out_of_memory(struct trial *t)
 static enum plim_status never_rests(struct trial *t)
 {
     snprintf(t->out->why, sizeof(t->out->why),
-             "out of memory again and again: after %" PRId64 " steps its allocator still gives back and retries",
+             "out of memory again and again: after %" PRId64 " steps its allocator still frees cached memory and "
+                                                             "retries",
              t->out->steps);
     return PLIM_OOM;
 }
@@ -403,7 +404,7 @@ static enum plim_status judge(struct trial *t)
         return fail(out, PLIM_TIMEOUT,
                     out->steps ? "the program did not end in time (--timeout)"
                                : "the program did not end in time (--timeout), and no training steps were recognised "
-                                 "that would tell when it can be ended; --for TIME ends it earlier");
+                                 "that would show when it can be ended; --for TIME ends it earlier");
     if (out->end == PLIM_END_EXITED && t->launch.status) return ended_badly(t);
     if (!out->processes || !out->launches)
         return fail(out, PLIM_UNSUPPORTED, "the program did not use a GPU");
@@ -487,8 +488,8 @@ void plim_execution_describe_decision(const struct plim_machine_question *questi
                  "0, and %" PRId64 " times otherwise, to leave a loop of %d reads",
                  question->turned, PLIM_LOOP_READS);
     if (place[0])
-        snprintf(way_out, sizeof(way_out), "; --assume %s=VALUE says what it is", slash ? slash + 1 : place);
-    snprintf(out, size, "%s decides by a value that is not known (of %.60s), taken as %s%s",
+        snprintf(way_out, sizeof(way_out), "; --assume %s=VALUE gives it", slash ? slash + 1 : place);
+    snprintf(out, size, "%s depends on an unknown value (of %.60s), assumed to be %s%s",
              place[0] ? place : "the program",
              question->kernel[0] ? question->kernel : "memory that no kernel wrote", taken, way_out);
 }

@@ -122,7 +122,7 @@ static enum plim_status make_logs(const char *folder, struct plim_error *err)
     int problem = errno;
     if (!stat(folder, &info) && S_ISDIR(info.st_mode)) return PLIM_OK;
     return plim_fail(err, PLIM_IO, "--logs %s: it cannot be made: %s", folder,
-                     problem == EEXIST ? "this is no folder" : strerror(problem));
+                     problem == EEXIST ? "this is not a folder" : strerror(problem));
 }
 
 static enum plim_status make_folders(struct plim_workspace *w, const char *logs,

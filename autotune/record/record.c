@@ -202,8 +202,8 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     if (!st) st = leave_out_kept(r, trace, err);
     if (st || !left_out) return st;
     snprintf(text, sizeof(text),
-             "at batch %lld the last of %zu steps did otherwise than those before (longer rows, an evaluation), "
-             "and are not recorded",
+             "at batch %lld the last of %zu steps differed from those before (longer rows, an evaluation), and are "
+             "not recorded",
              (long long)trace->point.batch, trace->steps);
     return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
@@ -368,13 +368,14 @@ static enum plim_status doubt_other(struct recorder *r, int64_t batch, bool diff
                                     struct plim_error *err)
 {
     const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
-    char text[PLIM_DECISION_TEXT], advice[192] = "it may round its batch, and nothing is known of those between";
+    char text[PLIM_DECISION_TEXT], advice[192] = "it may round its batch, and nothing is known about batches in "
+                                                 "between";
     if (batch > last)
         snprintf(advice, sizeof(advice), "--batch %lld,%lld,%lld records what it does there%s", (long long)batch,
                  (long long)(batch + batch / 2), (long long)(2 * batch),
-                 differs ? ", but --each-batch where it goes through chunks of its batch, one after the other" : "");
+                 differs ? ", or --each-batch if it processes chunks of its batch one after the other" : "");
     snprintf(text, sizeof(text),
-             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: %s",
+             "at batch %lld the program reserves %.4g MiB instead of the %.4g that batches %lld to %lld suggest: %s",
              (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
              (long long)last, advice);
     return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
@@ -502,8 +503,8 @@ static enum plim_status record_batches(struct recorder *r, const struct plim_set
 static void take_apart(struct recorder *r)
 {
     plim_log(r->record->log, PLIM_LOG_WARNING,
-             "its batches allocate and free in orders of their own: torch.compile makes other kernels at other sizes, "
-             "so each batch is recorded alone, and --batch names those that are to be used");
+             "its batches allocate and free in different orders (torch.compile generates other kernels at other "
+             "sizes), so each batch is recorded on its own: --batch names those to be used");
     r->out->each_batch = true;
     r->kept.items = r->traces.items;
     r->kept.count = r->traces.count;

@@ -114,8 +114,7 @@ static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_r
     out->noisy = true;
     if (d->told_shared) return;
     plim_log(d->options->log, PLIM_LOG_WARNING,
-             "another process computes on this GPU: steps are timed beside it, and take longer "
-             "than alone");
+             "another process computes on this GPU: steps take longer than they would alone");
     d->told_shared = true;
 }
 
@@ -297,8 +296,8 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
         if (!target->without_nvml)
             plim_log(
                 d->options->log, PLIM_LOG_WARNING,
-                "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
-                "is a guess");
+                "NVML does not report this GPU's memory, or reports it wrongly: the memory of other processes is a "
+                "guess");
     }
     return left < total ? left : total;
 }
@@ -308,8 +307,8 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
 static void leave_to_twin(struct plim_run_device *d)
 {
     plim_log(d->options->log, PLIM_LOG_WARNING,
-             "%s: simulated, not measured: one GPU has not what the others own of a model that is sharded "
-             "(train.sharding); what is free on it counts",
+             "%s: simulated, not measured: one GPU does not have the other ranks' shards (train.sharding); its free "
+             "memory is the limit",
              d->info.name);
     plim_remote_destroy(&d->remote);
     d->info.simulated = true;
@@ -360,7 +359,7 @@ enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
     if (st) return st;
     if (target.without_nvml || !target.memory_is_told)
         return plim_fail(err, PLIM_NODEVICE,
-                         "%s: NVML does not tell its memory, so a program cannot be watched on it",
+                         "%s: NVML does not report its memory, so a program cannot be watched on it",
                          options->uri);
     watch(d, &target);
     seen.compute_capability = target.compute_capability;

@@ -70,7 +70,8 @@ static enum plim_status find_stream(const struct plim_run_device *d, const struc
 {
     plim_recording_question_setting(d->options->question, setting, stream, point);
     if (*stream) return PLIM_OK;
-    return plim_fail(err, PLIM_INVALID, "batch %lld is none of the recorded ones, of which each does otherwise",
+    return plim_fail(err, PLIM_INVALID, "batch %lld was not recorded, and the recorded batches differ from each "
+                                        "other",
                      (long long)setting->micro_batch);
 }
 
@@ -297,7 +298,7 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
     struct plim_outfile file;
     if (d->options->question->recording)
         return plim_fail(err, PLIM_UNSUPPORTED,
-                         "--trace does not go with a recording, which is one itself");
+                         "--trace cannot be used with a recording, which is a trace itself");
     enum plim_status st = start_engine(d, PLIM_RUN_LIMITED, err);
     if (!st) st = plim_outfile_open(path, &file, err);
     if (st) return st;

@@ -208,8 +208,8 @@ static enum plim_status take_without_nvml(const char *uri, const char *choice,
     }
     snprintf(
         out->note, sizeof(out->note),
-        "there is no NVML (libnvidia-ml.so.1), so what others hold of the GPU is a guess; in a "
-        "container the driver capability `utility` brings it");
+        "there is no NVML (libnvidia-ml.so.1), so the memory that other processes hold is a guess; in a container "
+        "the driver capability `utility` brings it");
     return PLIM_OK;
 }
 

@@ -127,8 +127,7 @@ static void take_proof(struct plim_sample *sample, const struct plim_trial *proo
     } else if (trial->verdict == PLIM_OK && trial->retries) {
         trial->verdict = PLIM_OOM;
         snprintf(trial->why, sizeof(trial->why),
-                 "out of memory sooner or later: it needs cached memory back, and %d steps did not "
-                 "come to repeat",
+                 "out of memory: it has to free cached memory, and %d steps did not repeat",
                  proof->steps_done);
     }
     sample->verdict = trial->verdict;

@@ -244,7 +244,7 @@ enum plim_status plim_store_keep(const struct plim_store *store,
     struct plim_store_entry entry = {0};
     struct plim_store_answer answer = {0};
     if (!store->count || store->places[0].is_site)
-        return plim_fail(err, PLIM_IO, "there is no home to keep it in, expected PLIMSOLL_STORE");
+        return plim_fail(err, PLIM_IO, "there is no home directory for it, expected PLIMSOLL_STORE");
     enum plim_status st = make_answer(question, report, &answer);
     if (!st) st = copy_facts(&question->key, &entry.key);
     if (!st) st = plim_store_entry_merge(&entry, &answer, true);

@@ -98,7 +98,7 @@ static enum plim_status check_schema(const char *path, const char *text, struct 
     if (version > VERSION)
         return plim_fail(err, PLIM_UNSUPPORTED,
                          "%s: a newer plimsoll wrote it (schema " SCHEMA "%ld)", path, version);
-    return plim_fail(err, PLIM_SPEC, "%s: damaged: its schema does not stand first", path);
+    return plim_fail(err, PLIM_SPEC, "%s: damaged: its schema is not its first key", path);
 }
 
 static enum plim_status check_sum(const char *path, const char *text, size_t length,

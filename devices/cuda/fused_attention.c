@@ -180,7 +180,7 @@ static const char *check_heads(const struct plim_fused_problem *p)
     const int64_t *q = p->shape[PLIM_FUSED_Q].extent, *k = p->shape[PLIM_FUSED_K].extent;
     const int64_t *v = p->shape[PLIM_FUSED_V].extent;
     if (q[3] % MULTIPLE || q[3] > LARGEST || k[3] != q[3] || v[3] != q[3])
-        return "a head size that is no multiple of 8 up to 256";
+        return "a head size that is not a multiple of 8 up to 256";
     return k[1] != v[1] || k[2] != v[2] || q[1] % k[1] ? "heads that do not share evenly" : NULL;
 }
 

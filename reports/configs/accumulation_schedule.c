@@ -75,8 +75,8 @@ static enum plim_status in_proportion(const struct plim_config_group *g,
     *number = holds ? product / first : 0;
     if (holds && product % first == 0 && *number <= LARGEST) return PLIM_OK;
     snprintf(text, sizeof(text),
-             "would make %" PRId64 " x %" PRId64 " / %" PRId64 " micro-steps, which is no whole "
-             "number up to %" PRId64,
+             "would make %" PRId64 " x %" PRId64 " / %" PRId64 " micro-steps, which is not a whole number up to "
+                                                               "%" PRId64,
              old, g->sizes.accumulation, first, LARGEST);
     return refuse_epoch(g, member, text);
 }
@@ -114,9 +114,9 @@ static enum plim_status check_epochs(const struct plim_config_group *g,
 static enum plim_status check_member(const struct plim_config_group *g,
                                      struct plim_config_node *member)
 {
-    if (member->again) return refuse_epoch(g, member, "stands twice; expected it once");
+    if (member->again) return refuse_epoch(g, member, "occurs twice; expected it once");
     return plim_config_steps(member) ? PLIM_OK
-                                     : refuse_epoch(g, member, "is no whole number above 0");
+                                     : refuse_epoch(g, member, "is not a whole number above 0");
 }
 
 enum plim_status plim_config_schedule_write(struct plim_config_group *g)

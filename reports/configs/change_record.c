@@ -187,7 +187,7 @@ enum plim_status plim_config_record_read(const char *path, struct plim_config_re
         *found = out->tree && read_tree(out);
         if (!*found)
             st = plim_fail_at(err, PLIM_SPEC, out->path, 0, 0,
-                              "this is no record of plimsoll; the file's text before is in "
+                              "this is not a record of plimsoll; the file's earlier text is in "
                               "%.200s.plimsoll-backup",
                               path);
     }

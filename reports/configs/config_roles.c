@@ -382,7 +382,7 @@ static enum plim_status check_twice(struct search *s)
             char text[400];
             if (!a->mapping || a->mapping != b->mapping || strcmp(a->name, b->name) != 0) continue;
             if (plim_config_node_of(s->items[i].end) == plim_config_node_of(s->items[k].end)) continue;
-            snprintf(text, sizeof(text), "'%.200s' stands twice, in line %d and in line %d",
+            snprintf(text, sizeof(text), "'%.200s' occurs twice, in line %d and in line %d",
                      a->path, a->node->key_line, b->node->key_line);
             return refuse(b, s->err, "%s; expected it once", text);
         }

@@ -233,7 +233,7 @@ static enum plim_status refuse_word(struct reader *r, const struct plim_yaml_nod
         if (*words->keys[i]->text)
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
                                      words->keys[i]->text);
-    snprintf(text, sizeof(text), "'%.100s', of which there is no plan, expected %s", seen->text,
+    snprintf(text, sizeof(text), "'%.100s', which cannot be planned, expected %s", seen->text,
              list);
     return plim_config_refuse(&r->group, seen->place, "it is %s; --set %s=VALUE plans another",
                               text, key);
@@ -259,7 +259,7 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
     if (over && number % by) {
         const char *said = plim_config_job_text(plim_yaml_get(rule, "say"), 0);
         snprintf(why, sizeof(why), "%s: %.200s", other.place->path, said);
-        return plim_config_refuse(&r->group, seen->place, "'%.100s' is no multiple of %s", seen->place->path, why);
+        return plim_config_refuse(&r->group, seen->place, "'%.100s' is not a multiple of %s", seen->place->path, why);
     }
     snprintf(text, sizeof(text), "%" PRId64, plus ? number + by : number / by);
     *value = keep(r, text);
@@ -292,7 +292,7 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (seen.foreign && !known)
         return plim_config_refuse(
             &r->group, seen.place,
-            "something else fills in '%.100s', expected its value; --set %s=VALUE says it",
+            "'%.100s' is filled in from elsewhere, expected its value; --set %s=VALUE gives it",
             seen.place->path, key->text);
     if (!value) return refuse_word(r, words, &seen, key->text);
     return *value ? add_key(r, rule, key->text, value, seen.place) : PLIM_OK;

@@ -62,7 +62,7 @@ static void note_comment(struct plim_config_plan *plan, const struct plim_config
         mark++;
     for (size_t i = mark; i < length; i++)
         if (text[i] >= '0' && text[i] <= '9') {
-            plim_config_note(plan, "%s:%d: the comment behind %s may no longer be true: %.*s",
+            plim_config_note(plan, "%s:%d: the comment after %s may no longer be true: %.*s",
                              file->path, edit->line, edit->path, (int)(length - mark), text + mark);
             return;
         }
@@ -141,7 +141,7 @@ static void note_repetitions(struct plim_config_plan *plan)
         bool script = place->document->format->language == PLIM_CONFIG_SHELL ||
                       place->document->format->language == PLIM_CONFIG_PYTHON;
         if (!place->node->again || place->merged || script || !place->node->key) continue;
-        plim_config_note(plan, "%s:%d: %s stands twice (the last one counts for most readers)",
+        plim_config_note(plan, "%s:%d: %s occurs twice (most readers use the last)",
                          place->document->source, place->node->key_line, place->path);
     }
 }

@@ -138,7 +138,7 @@ static enum plim_status plan_all(struct plim_config_plan *plan, const struct pli
         st = plim_config_splice(file, err);
         plan->changes |= file->edits.count > 0;
         if (!st && plan->count > 1 && !file->sized && !plan->overrides)
-            plim_config_note(plan, "%s: no size of the job is set here; it stays as it is",
+            plim_config_note(plan, "%s: no size of the job is set here; it stays unchanged",
                              file->path);
     }
     return st;

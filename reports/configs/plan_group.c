@@ -121,7 +121,7 @@ static void note_launch(const struct plim_config_group *g)
     }
     plim_config_note(g->plan,
                      "%s: %" PRId64 " processes are launched here, and the sizes are for %" PRId64
-                     ": an optimizer step makes %" PRId64 " samples in the place of %" PRId64,
+                     ": an optimizer step makes %" PRId64 " samples instead of %" PRId64,
                      first_place(g)->document->source, launched, g->sizes.dp, step * launched, step * g->sizes.dp);
 }
 
@@ -181,7 +181,7 @@ static enum plim_status refuse_command(struct plim_config_group *g, const struct
     const char *found = document->places ? plim_config_names_size(document->text) : NULL;
     if (found)
         return plim_config_fail(document, (size_t)(found - document->text), g->err,
-                                "a batch size stands in a command or a comment of the notebook, which is not changed");
+                                "a batch size is in a command or a comment of the notebook, which is not changed");
     return PLIM_OK;
 }
 
@@ -190,8 +190,8 @@ static enum plim_status nothing_here(struct plim_config_group *g)
     const struct plim_config_place *place = find_in_text(g);
     if (place && !(g->framework && g->framework->outside))
         return plim_config_refuse(g, place,
-                                  "a batch size stands inside of the text '%.200s', which is a "
-                                  "command or a template and is not changed%s",
+                                  "a batch size is inside of the text '%.200s', which is a command or a template and "
+                                  "is not changed%s",
                                   place->path, "");
     place = first_place(g);
     enum plim_status st = place ? refuse_command(g, place->document) : PLIM_OK;

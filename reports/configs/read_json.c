@@ -85,8 +85,8 @@ static enum plim_status read_word(struct reader *r, struct plim_config_node *nod
         known |= strlen(words[i]) == length && !strncmp(word, words[i], length);
     if (!known) {
         char text[128];
-        if (!length) return fail(r, *word ? "expected a value" : "the file ends before its time");
-        snprintf(text, sizeof(text), "%.*s is no value%s", (int)(length < 60 ? length : 60), word,
+        if (!length) return fail(r, *word ? "expected a value" : "the file ends too early");
+        snprintf(text, sizeof(text), "%.*s is not a value%s", (int)(length < 60 ? length : 60), word,
                  word[0] >= 'A' && word[0] <= 'Z'
                      ? " (a template has to be filled in first)"
                      : ", expected a number, a string in quotes, true, false or null");
@@ -115,7 +115,7 @@ static enum plim_status read_comma(struct reader *r, char close, bool *done)
     if (!*done) return PLIM_OK;
     if (r->text[r->at] != close)
         return fail(r, r->text[r->at] ? close == '}' ? "expected , or }" : "expected , or ]"
-                                      : "the file ends before its time");
+                                      : "the file ends too early");
     r->at++;
     return PLIM_OK;
 }
@@ -185,11 +185,10 @@ static enum plim_status read_json(struct plim_config_document *document, bool st
     PLIM_TRY(skip(&r));
     PLIM_TRY(read_value(&r, NULL, 1, &document->root));
     PLIM_TRY(skip(&r));
-    if (r.at < document->length) return fail(&r, "expected nothing behind the last bracket");
+    if (r.at < document->length) return fail(&r, "expected nothing after the last bracket");
     if (strict && r.comma && !r.comments) {
         r.at = r.comma;
-        return fail(&r, "a comma behind the last member (where your program takes that: "
-                        "--format jsonc)");
+        return fail(&r, "a comma after the last member (where your program takes that: --format jsonc)");
     }
 out:
     return st;

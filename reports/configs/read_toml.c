@@ -265,7 +265,7 @@ static enum plim_status open_item(struct reader *r, const struct key *key, size_
     struct plim_config_node *array = find_part(r, r->table, key, key->count - 1);
     enum plim_status st = PLIM_OK;
     if (array && array->kind != PLIM_CONFIG_SEQUENCE)
-        return fail(r, start, "this is no array of tables before");
+        return fail(r, start, "this was not an array of tables before");
     if (!array) {
         PLIM_TRY(plim_config_node_add(r->document, r->table, PLIM_CONFIG_SEQUENCE, start, &array,
                                       r->err));

@@ -162,7 +162,7 @@ static enum plim_status read_alias(struct reader *r, const yaml_event_t *event,
         if (!strcmp(r->anchors.items[i]->anchor, name)) (*out)->target = r->anchors.items[i];
     if (!st && !(*out)->target)
         st = plim_config_fail(r->document, begin, r->err,
-                              "not valid YAML: no anchor '&%.80s' stands before this alias", name);
+                              "not valid YAML: there is no anchor '&%.80s' before this alias", name);
     for (const struct plim_config_node *outer = parent; !st && outer; outer = outer->parent)
         if (outer == (*out)->target)
             st = plim_config_fail(r->document, begin, r->err,

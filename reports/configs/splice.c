@@ -51,7 +51,7 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
     size_t begin = value->begin, end = value->end;
     if (is_key_alone(document, node))
         return plim_config_fail(document, node->key_begin, err,
-                                "'%s' stands without a value; write '%s: 1' there, and apply again",
+                                "'%s' has no value; write '%s: 1' there, and apply again",
                                 path, node->key);
     snprintf(old, sizeof(old), "%.*s", (int)(end - begin), document->text + begin);
     plim_config_number_text(old, number, text, sizeof(text));
@@ -233,7 +233,7 @@ enum plim_status plim_config_splice(struct plim_config_file *file, struct plim_e
     plim_config_finish(&after);
     if (right) return PLIM_OK;
     return plim_fail_at(err, PLIM_SPEC, file->path, file->edits.items[0].line, 0,
-                        "the change cannot be made here, as it would not read back as it is meant%s%s; nothing was "
-                        "written",
+                        "the change cannot be made here, because it would not be read back as intended%s%s; nothing "
+                        "was written",
                         why.text[0] ? ": " : "", why.text);
 }

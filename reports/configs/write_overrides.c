@@ -132,13 +132,11 @@ enum plim_status plim_config_override(struct plim_config_group *g, enum plim_con
     if (!complete) {
         free(text);
         return plim_config_refuse(g, found->end,
-                                  "'%s' is no number but '%.80s', which is computed when it "
-                                  "is used",
+                                  "'%s' is not a number but '%.80s', which is computed when it is used",
                                   found->end->path, node->text ? node->text : "what a call returns");
     }
     plim_config_note(g->plan,
-                     "%s:%d: %s is no number but %.80s: nothing is written, and this is "
-                     "what would do it",
+                     "%s:%d: %s is not a number but %.80s: nothing is written, and this is what would do it",
                      found->end->document->source, found->end->node->line, found->end->path,
                      node->text ? node->text : "what a call returns");
     free(g->plan->overrides);

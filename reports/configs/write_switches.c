@@ -87,7 +87,7 @@ static enum plim_status write_found(struct plim_config_group *g, const struct wa
     if (word && !is_left(w))
         return plim_config_replace_word(plim_config_group_file(g, place->document), place->path,
                                         node, word, g->err);
-    plim_config_note(g->plan, "%s:%d: %s stays as it is, and the answer holds for %s %s",
+    plim_config_note(g->plan, "%s:%d: %s is unchanged, and the answer is for %s %s",
                      place->document->source, place->node->key_line, place->path, w->name,
                      w->value);
     return PLIM_OK;
@@ -133,7 +133,7 @@ static enum plim_status write_switch(struct plim_config_group *g, const struct w
     const char *const patterns[2] = {w->pattern, NULL};
     const struct plim_config_place *place = plim_config_first(&g->plan->places, patterns), *other = checkpointed(g, w);
     if (!other) return place ? write_found(g, w, place) : write_missing(g, w);
-    plim_config_note(g->plan, "%s:%d: %s checkpoints already, as the answer does; %s stays as it is",
+    plim_config_note(g->plan, "%s:%d: %s checkpoints already, as the answer does; %s stays unchanged",
                      other->document->source, other->node->key_line, other->path,
                      without_stars(w->pattern));
     return PLIM_OK;

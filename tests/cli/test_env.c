@@ -246,7 +246,7 @@ Test(env, root_believes_only_what_is_roots)
     fclose(spec);
     chmod(launch_path("spec.yaml"), 0666);
     snprintf(arguments, sizeof(arguments), "env %s --root-owned", launch_path("spec.yaml"));
-    launch_expect_env(arguments, "", "others than root may write it");
+    launch_expect_env(arguments, "", "anyone but root may write it");
 }
 
 /* --- reports and programs ---------------------------------------------------------------------- */

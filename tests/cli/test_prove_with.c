@@ -40,7 +40,7 @@ static void expect_choice(const char *more, json_int_t batch, json_int_t reserve
     cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), reserved_bytes));
     cr_expect(json_true_at(root, "choice.verified"));
     cr_expect(says(root, "Proven with the program itself"), "%s", p.out);
-    cr_expect(eq(int, says(root, "--epoch-steps changed nothing"), strstr(more, "--epoch-steps") != NULL), "%s", p.out);
+    cr_expect(eq(int, says(root, "--epoch-steps had no effect"), strstr(more, "--epoch-steps") != NULL), "%s", p.out);
     json_decref(root);
     program_finish(&p);
 }

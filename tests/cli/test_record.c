@@ -59,7 +59,7 @@ Test(record, a_size_that_was_not_recorded_takes_what_a_trial_takes)
     json_int_t peak = json_int_at(root, "peak.reserved_bytes");
     cr_expect(eq(i64, peak, (64 + 100 + 7 * 32) * MIB));
     cr_expect(eq(i64, peak, peak_in_trial("7 cache=0 states=100 steps=30")));
-    cr_expect(strstr(p.out, "What later steps do otherwise") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "what later steps do differently") != NULL, "%s", p.out);
     json_decref(root);
     program_finish(&p);
     program_file_remove(path);
@@ -124,7 +124,7 @@ Test(record, what_only_larger_batches_take_makes_a_recording_uncertain)
         struct program p = record(path, cases[i].options, cases[i].command);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
         bool is_said =
-            strstr(p.err, "uncertain: at batch 16 the program reserves 640 MiB, and not 576,") !=
+            strstr(p.err, "uncertain: at batch 16 the program reserves 640 MiB instead of the 576 ") !=
             NULL;
         cr_expect(eq(int, is_said, cases[i].is_uncertain), "case %d: %s", (int)i, p.err);
         program_finish(&p);
@@ -151,8 +151,8 @@ Test(record, a_batch_between_those_that_were_named_shows_what_rounds)
         char *path = new_path();
         struct program p = record(path, cases[i].options, cases[i].command);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-        bool is_said = strstr(p.err, "uncertain: at batch 11 the program reserves 448 MiB, and not 416, as batches "
-                                     "4 to 12 let expect: it may round its batch") != NULL;
+        bool is_said = strstr(p.err, "uncertain: at batch 11 the program reserves 448 MiB instead of the 416 that "
+                                     "batches 4 to 12 suggest: it may round its batch") != NULL;
         cr_expect(eq(int, is_said, cases[i].is_uncertain), "%s", p.err);
         program_finish(&p);
         program_file_remove(path);
@@ -165,7 +165,7 @@ Test(record, a_larger_batch_that_is_gone_through_in_chunks_is_advised_each_batch
     char *path = new_path();
     struct program p = record(path, "", "{batch} cache=0 steps=30 alone=8 large=16");
     cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
-    cr_expect(strstr(p.err, "--batch 16,24,32 records what it does there, but --each-batch") != NULL, "%s", p.err);
+    cr_expect(strstr(p.err, "--batch 16,24,32 records what it does there, or --each-batch") != NULL, "%s", p.err);
     program_finish(&p);
     p = record(path, "--batch 16,24,32", "{batch} cache=0 steps=30 alone=8 large=16");
     cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
@@ -385,7 +385,7 @@ Test(record, only_trials_verify_an_answer)
     cr_expect(is_verified(path, " --prove" SMALL, "micro-batch 30 fits, 31 does not"));
     cr_expect(is_verified(path, " --prove" SMALL,
                           " training steps were recognised")); /* as many as it does until it is ended */
-    cr_expect(is_verified(path, " --prove --epoch-steps 5" SMALL, "--epoch-steps changed nothing"));
+    cr_expect(is_verified(path, " --prove --epoch-steps 5" SMALL, "--epoch-steps had no effect"));
     /* The program is another one since. */
     write_number(size, 40);
     cr_expect(not(is_verified(path, " --prove" SMALL, "micro-batch 30 does not fit")));
@@ -544,7 +544,7 @@ Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
     program_finish(&p);
     p = ask("tune", path, " --device sim:A100-SXM4-80GB,memory=64MiB --margin 0 --overhead 0");
     cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
-    cr_expect(strstr(p.out, "Micro-batch 2 takes 94.0 MiB") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "Micro-batch 2 needs 94.0 MiB") != NULL, "%s", p.out);
     cr_expect(strstr(p.out, "The recording begins at micro-batch 2") != NULL, "%s", p.out);
     program_finish(&p);
     program_file_remove(path);

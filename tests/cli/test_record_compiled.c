@@ -68,8 +68,8 @@ Test(record_compiled, each_batch_is_recorded_alone_where_they_differ)
     char *path = new_path();
     struct program p = record_compiled(path, "--batch 1,2,5", 0, "~alone=1");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-    const char *said = strstr(p.err, "torch.compile makes other kernels at other sizes, so each batch is recorded "
-                                     "alone");
+    const char *said = strstr(p.err, "torch.compile generates other kernels at other sizes), so each batch is recorded "
+                                     "on its own");
     cr_expect(said != NULL, "%s", p.err);
     const char *once = strstr(p.err, "batch 5: ");
     cr_expect(once && !strstr(once + 1, "batch 5: "), "%s", p.err);

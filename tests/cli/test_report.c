@@ -28,7 +28,7 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
                  {"--world 4", 610 + 512, true, "4 GPUs train as DistributedDataParallel"},
                  {"--world 4 --sharding none", 610, false, "4 GPUs are counted each as if"},
                  {"--world 4 --sharding fsdp --weights fp32 --precision bf16-mixed", 610 + 512, true,
-                  "Told is rank 0"},
+                  "Shown is rank 0"},
                  {"--world 4 --sharding zero2 --weights fp32 --precision bf16-mixed", 610 + 512, true,
                   "share gradients and optimizer states (DeepSpeed's ZeRO 2)"},
                  {"--sharding ddp", 610, true, NULL}};
@@ -87,7 +87,7 @@ Test(report, a_vllm_in_the_process_has_its_share)
         {"", "23.7 GiB are set aside for vLLM", 610 + 24314, false, true},
         {"--overhead 1GiB --set train.grpo.vllm_memory=0.5", "39.6 GiB are set aside", 1024 + 40524, false, true},
         {"--set train.grpo.vllm_memory=0.93", "It does not fit: ", 610 + 75376, false, false},
-        {"--set train.grpo.vllm_sleeps=true", "vLLM holds 23.7 GiB beside", 610, true, true},
+        {"--set train.grpo.vllm_sleeps=true", "vLLM holds 23.7 GiB in addition to", 610, true, true},
         {"--set train.grpo.vllm_sleeps=true --set train.grpo.vllm_memory=0.93", "generation, step 2", 610, true, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -180,7 +180,7 @@ Test(report, adapters_of_stacked_experts_are_refused_under_zero3)
 {
     struct program p = program_run("explain mixtral-8x7b --device sim:B200 --batch 1 --seq 64 --loop trainer --world 8 "
                                    "--sharding zero3 --precision bf16-mixed --lora r=4,targets=w1+w3");
-    cr_expect(strstr(p.err, "adapters of experts' stacked weights are not known here under ZeRO 3") != NULL, "%s",
+    cr_expect(strstr(p.err, "adapters of experts' stacked weights are not supported under ZeRO 3") != NULL, "%s",
               p.err);
     program_finish(&p);
 }

@@ -138,7 +138,7 @@ Test(zoo_recordings, the_planned_batches_of_the_embedder_do_not_fit)
         json_t *root = program_json(&p);
         const json_int_t needed = json_int_at(root, "peak.reserved_bytes");
         cr_expect(eq(int, p.exit_code, 1), "%s", planned[i].gpu);
-        cr_expect(strstr(p.out, "known at the recorded batches alone") == NULL, "no block's bytes are");
+        cr_expect(strstr(p.out, "known only at the recorded batches") == NULL, "no block's bytes are");
         cr_expect(eq(i64, needed, measured_bytes(&row)), "%s", planned[i].gpu);
         cr_expect(eq(i64, json_int_at(root, "short_bytes"), needed - json_int_at(root, "limit.budget_bytes")),
                   "%s", planned[i].gpu);

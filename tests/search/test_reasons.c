@@ -363,7 +363,7 @@ Test(reasons, what_only_fits_with_retries_says_so)
         &r.result,
         (const char *const[]){
             "Micro-batch 11 does not fit: out of memory.",
-            "It fits only because the allocator gives cached memory back and tries again, 1 time.",
+            "It fits only because the allocator frees cached memory and retries, 1 time.",
             NULL});
     for (size_t i = 0; i < r.result.samples.count; i++)
         if (!strcmp(r.result.samples.items[i].verdict, "ok"))
@@ -393,7 +393,7 @@ Test(reasons, nothing_fits_and_what_is_missing)
     expect_reasons(&r.result,
                    (const char *const[]){
                        "Nothing fits. Micro-batch 1 at sequence 1024 (bf16-mixed, checkpointing "
-                       "none) takes 1.10 GiB where there is enough, more than the budget of 1.07 GiB.",
+                       "none) needs 1.10 GiB if there is enough memory, more than the budget of 1.07 GiB.",
                        "It runs out of memory.", NULL});
     cr_expect(eq(i64, r.result.short_bytes, 24 * MIB));
     cr_expect(not(r.result.choice.present));
@@ -466,7 +466,8 @@ Test(reasons, an_inspected_setting)
     inspect(&r, 11, &inspection);
     expect_reasons(&r.result,
                    (const char *const[]){
-                       "It does not fit: it takes 2.07 GiB where there is enough, more than the budget of 1.98 GiB.",
+                       "It does not fit: it needs 2.07 GiB if there is enough memory, more than the budget "
+                       "of 1.98 GiB.",
                        "It runs out of memory.", NULL});
     cr_expect(not(r.result.fits));
     cr_expect(eq(i64, r.result.short_bytes, 100 * MIB));

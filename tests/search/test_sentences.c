@@ -82,11 +82,11 @@ Test(sentences, the_values_of_the_smallest_setting_are_told_whichever_axis_is_fi
     static const char *const names[] = {"fp32"};
     static const int64_t first = 0;
     nothing_fits();
-    cr_expect(says("(bf16-mixed, checkpointing none) takes 2.00 GiB"));
+    cr_expect(says("(bf16-mixed, checkpointing none) needs 2.00 GiB"));
     facts.question.axes = (struct plim_axes){
         .count = 1, .seq = -1, .axis = {{"precision", "", names, 1, &first, false, false}}};
     facts.decision.smallest.value[0] = 0;
-    cr_expect(says("Micro-batch 1 at sequence 1 (fp32) takes 2.00 GiB"));
+    cr_expect(says("Micro-batch 1 at sequence 1 (fp32) needs 2.00 GiB"));
 }
 
 Test(sentences, a_program_needs_so_much_with_its_batch_or_at_all)
@@ -94,11 +94,11 @@ Test(sentences, a_program_needs_so_much_with_its_batch_or_at_all)
     static const int64_t one[] = {1};
     nothing_fits();
     facts.details.is_program = true;
-    cr_expect(says("With a batch of 1 the program takes 2.00 GiB where there is enough, more than the budget of 1.00 "
-                   "GiB."));
+    cr_expect(says("With a batch of 1 the program needs 2.00 GiB if there is enough memory, more than the budget "
+                   "of 1.00 GiB."));
     facts.question.batch.listed = one;
     facts.question.batch.listed_count = 1;
-    cr_expect(says("Nothing fits. The program takes 2.00 GiB"));
+    cr_expect(says("Nothing fits. The program needs 2.00 GiB"));
 }
 
 Test(sentences, why_a_program_failed_is_told_whole_and_larger_batches_where_there_are_any)
@@ -179,15 +179,15 @@ Test(sentences, how_it_is_known_to_repeat_is_told_where_it_was_a_question)
     trial->repeats_after = 4;
     trial->steps_done = 5;
     cr_expect(not(says("Everything repeats")), "four steps are expected");
-    cr_expect(not(says("did not come to repeat")));
+    cr_expect(not(says("did not repeat")));
     trial->repeats_after = 5;
-    cr_expect(says("Everything repeats after 5 replayed steps, so it fits for ever."));
+    cr_expect(says("Everything repeats after 5 replayed steps, so all later steps fit, too."));
     trial->repeats_after = 2;
     trial->retries = 1;
     cr_expect(says("Everything repeats after 2 replayed steps"));
-    cr_expect(says("tries again, 1 time."));
+    cr_expect(says("retries, 1 time."));
     trial->retries = 2;
-    cr_expect(says("tries again, 2 times."));
+    cr_expect(says("retries, 2 times."));
 }
 
 Test(sentences, what_did_not_repeat_is_told_unless_it_is_a_program)
@@ -195,12 +195,12 @@ Test(sentences, what_did_not_repeat_is_told_unless_it_is_a_program)
     struct plim_trial *trial = chosen();
     trial->retries = 1;
     trial->steps_done = 4;
-    cr_expect(not(says("did not come to repeat")), "no more were tried than decide");
+    cr_expect(not(says("did not repeat")), "no more were tried than decide");
     trial->steps_done = 5;
-    cr_expect(says("5 steps were replayed, and did not come to repeat."));
+    cr_expect(says("5 steps were replayed, and did not repeat."));
     cr_expect(not(says("Everything repeats")));
     facts.details.is_program = true;
-    cr_expect(not(says("did not come to repeat")));
+    cr_expect(not(says("did not repeat")));
 }
 
 Test(sentences, what_was_not_proven_is_told)
@@ -208,11 +208,11 @@ Test(sentences, what_was_not_proven_is_told)
     chosen();
     facts.decision.choice.verified = false;
     facts.decision.choice.batch.accumulation = 6;
-    cr_expect(says("That it fits for ever was not proven."));
+    cr_expect(says("It was not proven that all later steps fit."));
     facts.runner.probed_micro_steps = 4;
     cr_expect(says("Run with 4 of the 6 micro-steps of a step."));
     facts.decision.choice.batch.accumulation = 4;
-    cr_expect(says("That it fits for ever was not proven."));
+    cr_expect(says("It was not proven that all later steps fit."));
 }
 
 /* --- what the plan had said ------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ Test(sentences, the_overhead_says_where_it_is_from)
     facts.limit.overhead_source = "estimate";
     cr_expect(says("512 MiB for the framework itself is an estimate for this kind of GPU"));
     facts.limit.overhead_bytes = 0;
-    cr_expect(says("is not known and not counted (--overhead sets it)."));
+    cr_expect(says("is unknown and not counted (--overhead sets it)."));
     facts.limit.overhead_measured_bytes = INT64_C(1) << 28;
     facts.limit.communicator_bytes = INT64_C(1) << 27;
     cr_expect(says("plimsoll's own process took 256 MiB besides its tensors."));

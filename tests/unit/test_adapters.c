@@ -117,26 +117,26 @@ Test(adapters, copies_of_what_is_not_known_are_refused)
 {
     struct plim_train_setting setting = with("q_proj", "norm");
     expect_refused(LLAMA, &setting,
-                   "train.lora.modules_to_save has model.layers.0.post_attention_layernorm, which is not known here");
+                   "train.lora.modules_to_save has model.layers.0.post_attention_layernorm, which is not supported");
     setting = with("q_proj", "mlp");
-    expect_refused(LLAMA, &setting, "train.lora.modules_to_save has model.layers.0.mlp, which is not known here");
+    expect_refused(LLAMA, &setting, "train.lora.modules_to_save has model.layers.0.mlp, which is not supported");
     setting = with("query", "embeddings"); /* a module of several */
     expect_refused(ENCODER("roberta"), &setting,
-                   "train.lora.modules_to_save has roberta.embeddings, which is not known here");
+                   "train.lora.modules_to_save has roberta.embeddings, which is not supported");
     setting = with("q_proj", "vision_tower");
-    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has model.vision_tower, which is not known here");
+    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has model.vision_tower, which is not supported");
     setting = with("q_proj", "linear_1");
     expect_refused(LLAVA, &setting,
-                   "train.lora.modules_to_save has model.multi_modal_projector.linear_1, which is not known here");
+                   "train.lora.modules_to_save has model.multi_modal_projector.linear_1, which is not supported");
     setting = with("q_proj", "patch_embedding");
-    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has patch_embedding, which is not known here");
+    expect_refused(LLAVA, &setting, "train.lora.modules_to_save has patch_embedding, which is not supported");
     setting = with("q_proj", "lm_head");
     setting.loop = PLIM_LOOP_TRAINER;
     setting.sharding = PLIM_SHARDING_FSDP;
     setting.world = 2;
     expect_refused(LLAMA, &setting,
-                   "train.lora.modules_to_save is not known here with fsdp and zero3, and where the model without "
-                   "its adapters is a reference (plimsoll exec runs the program)");
+                   "train.lora.modules_to_save is not supported with fsdp and zero3, and where the model without its "
+                   "adapters is a reference (plimsoll exec runs the program)");
 }
 
 /* peft asks modules alone, of which sinks and the router's bias are none. */

@@ -227,11 +227,11 @@ Test(cut, is_one_loss_of_trainer_and_of_plain_loops)
         ", liger: true, liger_kernels: {loss: none}, loop: trainer, world: 2, sharding: zero1, "
         "precision: bf16-mixed";
     expect_spec("llama", ", loop: trl-sft",
-                "train.loop is trl-sft, which is not in this version, expected trainer or plain");
+                "train.loop is trl-sft, which is not supported, expected trainer or plain");
     expect_spec("llama", ", liger: [false, true]",
                 "axolotl refuses one, expected train.liger_kernels.loss none");
     expect_spec("llama", ", sharding: [ddp, zero1]",
-                "train.sharding is zero1, which is in this version with train.loop trainer");
+                "train.sharding is zero1, which is supported with train.loop trainer");
     expect_spec("llama", ", sharding: ddp, world: 2", NULL);
     expect_spec("llama", beside_liger, NULL);
     expect_spec("starcoder2", ", liger: true", NULL); /* of which Liger has nothing */

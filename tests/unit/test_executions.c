@@ -59,7 +59,7 @@ Test(executions, how_the_trial_ended)
         const char *says;
     } ends[] = {{PLIM_END_EXITED, "the program ended"},
                 {PLIM_END_STEADY, "its peak had stopped growing"},
-                {PLIM_END_STEPS, "it had done the steps asked for (--steps)"},
+                {PLIM_END_STEPS, "it had run the requested steps (--steps)"},
                 {PLIM_END_TIME, "its time was up (--for)"},
                 {PLIM_END_LIMIT, "it took too long (--timeout)"},
                 {PLIM_END_INPUT, "it waited for input"},
@@ -91,17 +91,16 @@ Test(executions, how_the_trial_ended)
 Test(executions, what_comes_after_an_epoch_was_seen_or_not)
 {
     static const char not_seen[] =
-        "That was within the first epoch: what comes at its end alone (a smaller last batch, an "
-        "evaluation, saving) was not seen; --epoch-steps 5 goes through it.";
-    static const char nothing[] = "--epoch-steps changed nothing: no step was taken in a loop over a data loader of "
-                                  "PyTorch's (2.5 or later).";
+        "That was within the first epoch: work at its end (a smaller last batch, an evaluation, saving) was not "
+        "seen; --epoch-steps 5 covers it.";
+    static const char nothing[] = "--epoch-steps had no effect: no step was in a loop over a PyTorch data loader "
+                                  "(2.5 or later).";
     static const char few[] =
-        "With --epoch-steps the program ended in epoch %d (one that counts its steps takes fewer "
-        "then): what a later one needs, after an evaluation say, was not seen; a trial without it "
-        "and with --for TIME sees more.";
+        "With --epoch-steps the program ended in epoch %d (a program that counts its steps runs fewer epochs then): "
+        "the memory of later epochs, for example after an evaluation, was not seen; a trial with --for TIME instead "
+        "sees more.";
     static const char later[] =
-        "Later steps were not seen: where some do otherwise (longer rows, an evaluation, samples), "
-        "--steps N goes as far as they are.";
+        "Later steps were not seen: if some differ (longer rows, an evaluation, samples), --steps N runs that far.";
     char first[300], third[300];
     snprintf(first, sizeof(first), few, 1);
     snprintf(third, sizeof(third), few, 3);
@@ -141,7 +140,7 @@ Test(executions, optimizers_that_had_not_stepped_are_told)
     tell(false, true);
     expect("The trial of the choice ended after 0.0 s: its peak had stopped growing; no training "
            "steps were recognised.",
-           "2 of the program's optimizers had not stepped by then: what that takes was not seen.", NULL);
+           "2 of the program's optimizers had not stepped by then: the memory of those steps was not seen.", NULL);
 }
 
 Test(executions, compiled_kernels_that_a_trial_found_are_told)
@@ -160,8 +159,8 @@ Test(executions, compiled_kernels_that_a_trial_found_are_told)
     decision.choice.step_seconds = 1;
     tell(false, true);
     expect("The trial of the choice ended after 0.0 s: the program ended; no training steps were recognised.",
-           "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves memory in "
-           "other pieces and can reserve more.", NULL);
+           "It compiled kernels itself (torch.compile); a later launch, which finds them, fragments memory "
+           "differently and can reserve more.", NULL);
 }
 
 Test(executions, steps_and_leaks_are_told)
@@ -173,8 +172,8 @@ Test(executions, steps_and_leaks_are_told)
     tell(true, true);
     expect("The trial of the choice ended after 0.0 s: the program ended; 7 training steps were "
            "recognised, by optimizer kernels.",
-           "After each step 3.00 MiB more are held: the program leaks, or its sizes vary and its allocator keeps ever "
-           "more for them.",
+           "After each step 3.00 MiB more are allocated: the program leaks, or its sizes vary and its allocator "
+           "keeps more and more for them.",
            NO_TIME);
 }
 
@@ -228,14 +227,13 @@ Test(executions, a_value_that_decides_makes_the_answer_uncertain)
     cr_expect(plim_result_is_uncertain(&result));
     cr_expect(eq(sz, result.question_count, 2));
     cr_expect(eq(str, result.reasons[1],
-                 "The answer is uncertain: train.py:9 decides by a value that is not known (of "
-                 "reduce_kernel), taken as 0; --assume train.py:9=VALUE says what it is."));
+                 "The answer is uncertain: train.py:9 depends on an unknown value (of reduce_kernel), assumed to be "
+                 "0; --assume train.py:9=VALUE gives it."));
     cr_expect(eq(str, result.reasons[2],
                  "The program read 5 values that only a real GPU knows; they were answered as 0 (1 "
                  "it decides by, 4 only shown)."));
     cr_expect(eq(str, result.reasons[3],
-                 "Assumed: learned numbers are finite; what is checked, or an exception ends the "
-                 "program, holds."));
+                 "Assumed: learned numbers are finite; checks that would raise an exception hold."));
 }
 
 /* Only zeros: a list of tokens is empty, and its maximum an exception. */
@@ -270,9 +268,8 @@ Test(executions, what_a_mask_selects_is_told_by_its_number)
     cr_expect(plim_result_is_uncertain(&result));
     cr_expect(eq(i64, result.questions[0].answer, 8663));
     cr_expect(eq(str, result.reasons[1],
-                 "The answer is uncertain: boxes.py:3 decides by a value that is not known (of "
-                 "reduce_kernel), taken as 8663, the most that its mask selects; --assume "
-                 "boxes.py:3=VALUE says what it is."));
+                 "The answer is uncertain: boxes.py:3 depends on an unknown value (of reduce_kernel), assumed to be "
+                 "8663, the most that its mask selects; --assume boxes.py:3=VALUE gives it."));
     cr_expect(eq(str, result.reasons[2],
                  "The program read 2 values that only a real GPU knows; they were answered as 0, or as "
                  "all where a mask selects (2 it decides by)."));
@@ -284,8 +281,8 @@ Test(executions, whether_a_mask_selects_any_is_told_as_true)
     static const struct {
         int64_t turned;
         const char *taken;
-    } cases[] = {{0, "taken as true, as its mask may select;"},
-                 {3, "taken as all that its mask may select, and 3 times none, to leave a loop;"}};
+    } cases[] = {{0, "assumed to be true, as its mask may select;"},
+                 {3, "assumed to be all that its mask may select, and 3 times none, to leave a loop;"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin();
         decision.found = false;
@@ -307,8 +304,8 @@ Test(executions, a_loop_that_was_left_is_told)
     cr_expect(eq(i64, result.questions[0].turned, 14));
     cr_expect(
         eq(str, result.reasons[1],
-           "The answer is uncertain: ode.py:7 decides by a value that is not known (of reduce_kernel), taken as 0, "
-           "and 14 times otherwise, to leave a loop of 1000 reads; --assume ode.py:7=VALUE says what it is."));
+           "The answer is uncertain: ode.py:7 depends on an unknown value (of reduce_kernel), assumed to be 0, and "
+           "14 times otherwise, to leave a loop of 1000 reads; --assume ode.py:7=VALUE gives it."));
 }
 
 Test(executions, what_is_only_shown_leaves_the_answer_certain)

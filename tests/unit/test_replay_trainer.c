@@ -75,7 +75,7 @@ Test(replay_trainer, what_grpo_trainer_is_not_known_with_is_refused)
     quantized.quantization.type = PLIM_QUANTIZATION_NF4;
     expect_refused(&bench, quantized, "makes the weights anew");
     short_rows.prompt = short_rows.seq;
-    expect_refused(&bench, short_rows, "ends in its prompt");
+    expect_refused(&bench, short_rows, "is not longer than its prompt");
     fits.prompt = fits.seq - 1;
     run(&bench, &fits, &first);
     cr_expect_eq(first.verdict, PLIM_OK, "%s", first.why);

@@ -69,28 +69,28 @@ Test(replays, what_is_odd_is_said_and_nothing_else)
     replay.sdpa_engines = PLIM_SDPA_BY_CUDNN;
     expect_only(NULL);
     replay.sdpa_engines = PLIM_SDPA_BY_CUDNN | PLIM_SDPA_BY_FALLBACK;
-    expect_only("Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor cores: that "
-                "it fits was shown, but the seconds are simulated.");
+    expect_only("Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor cores: fitting was proven, "
+                "but the seconds are simulated.");
     replay.sdpa_engines = 0;
     replay.managed_bytes = 3 << 20;
-    expect_only("The optimizer keeps 3.00 MiB of states in managed memory: the host's, where the GPU "
-                "has no room for them. They are not counted here.");
+    expect_only("The optimizer keeps 3.00 MiB of states in managed memory, which is in the host if the GPU has no "
+                "room for them. They are not counted.");
     replay.managed_bytes = 0;
     replay.host_bytes = 3 << 20;
     expect_only("DeepSpeed keeps 3.00 MiB of this rank on the host, whose processor updates the weights: the time of "
-                "that, and of copies there and back, is not known here.");
+                "that, and of copies there and back, is not modelled.");
     replay.host_bytes = 0;
     replay.expert_ranks = 8;
-    expect_only("FSDP2 cuts a layer's experts apart and none of them in two: 8 GPUs have one each, the others none, "
-                "and what is gathered has room for one of each GPU. More than 8 GPUs save nothing of them; zero3 "
-                "shares them among all.");
+    expect_only("FSDP2 shards the experts of a layer by whole experts: 8 GPUs have one each, the others none, and a "
+                "gather has room for one of each GPU. More than 8 GPUs save nothing; zero3 shards experts among "
+                "all.");
     replay.expert_ranks = 0;
     replay.rank0_reserved_bytes = replay.peak_reserved_bytes;
-    expect_only("Told is rank 0: no rank that was tried needs more.");
+    expect_only("Shown is rank 0: no rank that was tried needs more.");
     replay.rank0_reserved_bytes -= 1;
     replay.rank = 2;
     describe();
-    cr_expect(strstr(result.reasons[0], "Told is rank 2, which needs the most: ") != NULL);
+    cr_expect(strstr(result.reasons[0], "Shown is rank 2, which needs the most: ") != NULL);
     cr_expect(eq(i64, result.breakdown.rank, 2));
 }
 

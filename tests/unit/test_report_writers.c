@@ -325,7 +325,7 @@ Test(report_writers, what_cannot_be_planned_is_not_what_does_not_fit)
     struct plim_report report = {0};
     struct plim_result one = result_named("gpt2", "T4");
     one.unsupported = true;
-    plim_result_reason(&one, "Nothing can be planned with these settings: muon is not known here.");
+    plim_result_reason(&one, "Nothing can be planned with these settings: muon is not supported.");
     add_result(&report, one);
     char *text = written(&plim_writer_text, &report, 80);
     expect_contains(text, "CANNOT BE PLANNED\n");
@@ -335,7 +335,7 @@ Test(report_writers, what_cannot_be_planned_is_not_what_does_not_fit)
     report.is_table = true;
     text = written(&plim_writer_text, &report, 80);
     expect_contains(text, "cannot be planned\n");
-    const char *why = strstr(text, "muon is not known here.");
+    const char *why = strstr(text, "muon is not supported.");
     cr_assert(why != NULL);
     cr_expect(eq(ptr, strstr(why + 1, "muon"), NULL), "once for both");
     free(text);

@@ -7,7 +7,7 @@
 TestSuite(spec_deberta, .fini = spec_files_remove);
 
 #define RUN_IT " (plimsoll exec runs any training program)"
-#define OF(what) what " beside deberta-v2: this is not in this version" RUN_IT
+#define OF(what) what " with deberta-v2 is not supported" RUN_IT
 #define DEBERTA "model: {family: deberta-v2}\n"
 #define RELATIVE "\"relative_attention\": true, \"pos_att_type\": \"c2p\""
 #define CONFIG(keys) "{\"model_type\": \"deberta-v2\", " keys "}"
@@ -38,7 +38,7 @@ Test(spec_deberta, what_was_not_compared_is_refused)
         {"model: {family: deberta-v2, attention_head_size: 32}\n",
          "s.yaml:1:50: head_dim is 32, expected hidden_size / num_attention_heads = 64"},
         {DEBERTA "data: {seq: 513}\n",
-         "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings = 512: deberta-v2 learns its "
+         "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings = 512: deberta-v2 has learned "
          "positions"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -52,18 +52,18 @@ Test(spec_deberta, parts_that_are_not_known_are_refused)
     } cases[] = {
         {CONFIG("\"conv_kernel_size\": 3"),
          "config.json:1:50: conv_kernel_size: a convolution beside the first block (deberta-v2-xlarge, -xxlarge) is "
-         "not in this version, expected 0" RUN_IT},
+         "not supported, expected 0" RUN_IT},
         {CONFIG("\"legacy\": false"),
-         "config.json:1:40: legacy: the head of legacy: false is not in this version, expected true" RUN_IT},
+         "config.json:1:40: legacy: the head of legacy: false is not supported, expected true" RUN_IT},
         {CONFIG("\"embedding_size\": 128"),
-         "config.json:1:48: embedding_size: embeddings of another width are not in this version, expected a "
-         "config.json without it" RUN_IT},
+         "config.json:1:48: embedding_size: embeddings of another width than hidden_size are not supported, expected "
+         "a config.json without it" RUN_IT},
         {CONFIG("\"pos_att_type\": [\"p2p\"]"),
          "config.json:1:46: pos_att_type is 'p2p', expected none, c2p, p2c, p2c|c2p or c2p|p2c, or null"},
         {CONFIG("\"architectures\": [\"DebertaV2ForMultipleChoice\"]"),
          "config.json:1:48: architectures names DebertaV2ForMultipleChoice, expected a masked language model, a "
-         "classification of sequences or tokens, or question answering (to plan it as one, write a spec with model: "
-         "{hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+         "classification of sequences or of tokens, or question answering (to plan it as one, write a spec with "
+         "model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_expect(eq(str, (char *)spec_refusal("config.json", cases[i].text), (char *)cases[i].line), "%s",

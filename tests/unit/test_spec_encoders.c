@@ -7,7 +7,7 @@
 TestSuite(spec_encoders, .fini = spec_files_remove);
 
 #define RUN_IT " (plimsoll exec runs any training program)"
-#define BESIDE(what, family) what " beside " family ": this is not in this version" RUN_IT
+#define BESIDE(what, family) what " with " family " is not supported" RUN_IT
 #define ESM "model: {family: esm, vocab_size: 33, pad_token_id: 1}\n"
 
 struct refusal {
@@ -33,8 +33,8 @@ Test(spec_encoders, esm_has_limits_of_its_own)
         {"model: {family: esm, vocab_size: 33, pad_token_id: 1, hidden_size: 60, position_embedding_type: rotary}\n",
          "s.yaml:1:8: a head has 5 elements, expected an even number: halves of heads turn"},
         {ESM "data: {seq: 1025}\n",
-         "s.yaml:2:13: data.seq is 1025, expected at most max_position_embeddings - pad_token_id - 1 = 1024: esm "
-         "learns its positions"},
+         "s.yaml:2:13: data.seq is 1025, expected at most max_position_embeddings - pad_token_id - 1 = 1024: esm has "
+         "learned positions"},
         {"model: {family: esm, vocab_size: 33, pad_token_id: 1, task: question-answering}\n",
          "s.yaml:1:61: task is question-answering, expected of esm: masked-lm, classification, token-classification"},
         {ESM "train: {attention: flash_attention_2, precision: bf16}\n",
@@ -46,9 +46,9 @@ Test(spec_encoders, esm_has_limits_of_its_own)
     CHECK_ALL("s.yaml", cases);
     static const struct refusal files[] = {
         {"{\"model_type\": \"esm\", \"is_folding_model\": true}",
-         "config.json:1:43: is_folding_model: ESMFold is not in this version, expected false" RUN_IT},
+         "config.json:1:43: is_folding_model: ESMFold is not supported, expected false" RUN_IT},
         {"{\"model_type\": \"esm\", \"is_decoder\": true}",
-         "config.json:1:37: is_decoder: an encoder's causal attention is not in this version, expected false" RUN_IT},
+         "config.json:1:37: is_decoder: an encoder's causal attention is not supported, expected false" RUN_IT},
     };
     CHECK_ALL("config.json", files);
 }
@@ -71,17 +71,17 @@ Test(spec_encoders, albert_and_mpnet_are_not_checkpointed)
          "s.yaml:1:56: relative_attention_num_buckets is 16, expected 32 or more: transformers looks up so many "
          "whatever is said"},
         {"model: {family: mpnet}\ndata: {seq: 511}\n",
-         "s.yaml:2:13: data.seq is 511, expected at most max_position_embeddings - pad_token_id - 1 = 510: mpnet "
-         "learns its positions"},
+         "s.yaml:2:13: data.seq is 511, expected at most max_position_embeddings - pad_token_id - 1 = 510: mpnet has "
+         "learned positions"},
     };
     CHECK_ALL("s.yaml", cases);
     static const struct refusal files[] = {
         {"{\"model_type\": \"albert\", \"inner_group_num\": 2}",
-         "config.json:1:45: inner_group_num: groups of several layers are not in this version, expected 1" RUN_IT},
+         "config.json:1:45: inner_group_num: groups of several layers are not supported, expected 1" RUN_IT},
         {"{\"model_type\": \"albert\", \"architectures\": [\"AlbertForMultipleChoice\"]}",
          "config.json:1:44: architectures names AlbertForMultipleChoice, expected a masked language model, a "
-         "classification of sequences or tokens, or question answering (to plan it as one, write a spec with model: "
-         "{hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+         "classification of sequences or of tokens, or question answering (to plan it as one, write a spec with "
+         "model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
     };
     CHECK_ALL("config.json", files);
 }
@@ -125,7 +125,7 @@ Test(spec_encoders, gptj_has_limits_of_its_own)
         {"model: {family: gptj}\ntrain: {quantization: nf4, lora: {r: 8}}\n",
          "s.yaml:1:17: " BESIDE("train.quantization of this type", "gptj")},
         {"model: {family: gptj}\ndata: {seq: 2049}\n",
-         "s.yaml:2:13: data.seq is 2049, expected at most n_positions = 2048: gptj learns its positions"},
+         "s.yaml:2:13: data.seq is 2049, expected at most n_positions = 2048: gptj has learned positions"},
     };
     CHECK_ALL("s.yaml", cases);
 }

@@ -176,7 +176,7 @@ Test(spec_errors, values_have_types)
         {"model: {family: gpt3}\n",
          "s.yaml:1:17: model.family is 'gpt3', expected " FAMILIES_BUT_VIT " or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
-         "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
+         "s.yaml:1:28: model.zoo is given with model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
          "s.yaml:1:44: model.activation_function is 'mish', expected gelu, gelu_new, "
          "gelu_pytorch_tanh, silu, relu, relu2, quick_gelu, xielu, gelu_python or swish"},
@@ -244,8 +244,7 @@ Test(spec_errors, ranges_are_checked)
          "s.yaml:2:13: data.seq is a list, " AXIS},
         {"model: {family: llama}\ndata: {seq: '512,'}\n", "s.yaml:2:13: data.seq is '512,', " AXIS},
         {"model: {family: gpt2}\ndata: {seq: [512, 2048]}\n",
-         "s.yaml:2:13: data.seq is 2048, expected at most n_positions = 1024: gpt2 learns its "
-         "positions"},
+         "s.yaml:2:13: data.seq is 2048, expected at most n_positions = 1024: gpt2 has learned positions"},
         {"model: {family: llama}\ndata: {seq: 16777216}\ntrain: {micro_batch: 1048576}\n",
          "s.yaml:2:13: data.seq 16777216 with train.micro_batch 1048576 makes a tensor of 3.8e+22 "
          "bytes, expected less than 2e+16"},
@@ -267,8 +266,7 @@ Test(spec_errors, batches_must_multiply)
          "s.yaml:2:26: train.effective_batch is 100, which any micro_batch of the list x world 1 "
          "cannot make within 0.5 %, expected 99 or 102"},
         {"model: {family: gpt2}\ntrain: {accumulation: 2, accumulation_schedule: {0: 4}}\n",
-         "s.yaml:2:8: train.accumulation stands beside train.accumulation_schedule, expected one "
-         "of them"},
+         "s.yaml:2:8: train.accumulation is given with train.accumulation_schedule, expected one of them"},
         {"model: {family: gpt2}\ntrain: {accumulation_schedule: {0: 4, 8: 2, 4: 1}}\n",
          "s.yaml:2:45: train.accumulation_schedule has epoch 4 behind epoch 8, expected increasing "
          "epochs"},
@@ -293,8 +291,7 @@ Test(spec_errors, lora_names_modules_of_the_family)
          "q_proj, "
          "k_proj, v_proj, out_proj, fc1, fc2"},
         {"model: {family: phi3}\ntrain: {lora: {r: 4}}\n",
-         "s.yaml:2:15: train.lora has no targets and peft no default for phi3, expected module "
-         "names"},
+         "s.yaml:2:15: train.lora has no targets and peft no default for phi3, expected module names, or all-linear"},
         {"model: {family: gpt2}\ntrain: {lora: {targets: [c_attn]}}\n",
          "s.yaml:2:15: train.lora has no r, expected the adapters' rank"},
         {"model: {family: gpt2}\ntrain: {lora: all}\n",
@@ -316,8 +313,8 @@ Test(spec_errors, encoders_have_limits_of_their_own)
         {"model: {family: granite, task: classification}\n",
          "s.yaml:1:26: unknown key model.task for granite, expected a key of its config.json"},
         {"model: {family: roberta, max_position_embeddings: 514}\ndata: {seq: 513}\n",
-         "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings - pad_token_id - "
-         "1 = 512: roberta learns its positions"},
+         "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings - pad_token_id - 1 = 512: roberta "
+         "has learned positions"},
         {"model: {family: bert}\ntrain: {quantization: fp4, lora: {r: 8}}\n",
          "s.yaml:2:23: train.quantization is fp4, expected none for the encoder bert" RUN_IT},
         {"model: {family: llama}\ndata: {packing: yes, padding: yes}\n",
@@ -366,10 +363,10 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_and_not_on_packed_rows)
          "bf16 or fp16"},
         {"model: {family: gpt2}" FLASH2 "bf16}\ndata: {packing: yes}\n",
          "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is yes, whose rows of several documents "
-         "are not in this version, expected no or one-row, or sdpa (plimsoll exec runs the training script as it is)"},
+         "are not supported, expected no or one-row, or sdpa (plimsoll exec runs the training script as it is)"},
         {"model: {family: gpt2}" FLASH2 "bf16, transformers: 5.24}\ndata: {packing: one-row}\n",
-         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is one-row, which is not in this version "
-         "for train.transformers 5.24, expected 5.17"},
+         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is one-row, which is not supported for "
+         "train.transformers 5.24, expected 5.17"},
         {"model: {family: llama, head_dim: 264}" FLASH2 "bf16}\n",
          "s.yaml:2:20: train.attention is flash_attention_2, which takes heads of at most 256, and "
          "this model's have 264, expected sdpa"},
@@ -377,8 +374,8 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_and_not_on_packed_rows)
          "s.yaml:2:20: train.attention is flash_attention_2, which refuses softcapping with attention "
          "dropout, and the model has both, expected sdpa or eager"},
         {"model: {family: vit}" FLASH2 "bf16}\n",
-         "s.yaml:2:20: train.attention is flash_attention_2, which is not in this version for vit, "
-         "expected sdpa or eager (plimsoll exec runs the training script as it is)"},
+         "s.yaml:2:20: train.attention is flash_attention_2, which is not supported for vit, expected sdpa or eager "
+         "(plimsoll exec runs the training script as it is)"},
     };
 #undef FLASH2
     CHECK_ALL("s.yaml", cases);
@@ -394,16 +391,16 @@ Test(spec_errors, liger_is_known_for_some)
          "s.yaml:2:16: train.liger_kernels.loss is fused_linear_cross_entropy, which Liger does not have for granite, "
          "expected auto"},
         {"model: {family: mixtral}\ntrain: {liger: true}\n",
-         "s.yaml:2:16: train.liger is true, and Liger's kernels for the experts of mixtral are not in this version, "
+         "s.yaml:2:16: train.liger is true, and Liger's kernels for the experts of mixtral are not supported, "
          "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
         {"model: {family: nemotron, num_key_value_heads: 8}\ntrain: {liger: true}\n",
-         "s.yaml:2:16: train.liger is true, and Liger's kernels for the activation of nemotron are not in this version"
-         ", expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
+         "s.yaml:2:16: train.liger is true, and Liger's kernels for the activation of nemotron are not supported, "
+         "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)"},
         {"model: {family: llama, hidden_act: gelu}\ntrain: {liger: true}\n",
          "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
         {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",
-         "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is in this version with train.loop "
-         "trainer or one of TRL's, expected ddp or none"},
+         "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is supported with train.loop trainer or "
+         "one of TRL's, expected ddp or none"},
     };
     CHECK_ALL("s.yaml", cases);
 }
@@ -412,8 +409,8 @@ Test(spec_errors, what_trainer_does_otherwise_with_zero)
 {
     static const struct refusal cases[] = {
         {"model: {family: llama}\ntrain: {loop: trainer, world: 2, sharding: [ddp, zero2], precision: bf16}\n",
-         "s.yaml:2:69: train.precision is bf16 and train.loop trainer with ZeRO, which is not in this version, "
-         "expected bf16-mixed: Trainer's bf16=True, with which DeepSpeed computes in it"},
+         "s.yaml:2:69: train.precision is bf16 and train.loop trainer with ZeRO, which is not supported, expected "
+         "bf16-mixed: Trainer's bf16=True, with which DeepSpeed computes in it"},
     };
     CHECK_ALL("s.yaml", cases);
 }
@@ -422,14 +419,13 @@ Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {
         {"{\"model_type\": \"dbrx\"}",
-         "config.json:1:16: model_type dbrx (a mixture of experts) is not in this version, "
-         "expected one of " FAMILIES RUN_IT},
+         "config.json:1:16: model_type dbrx (a mixture of experts) is not supported, expected one of "
+         "" FAMILIES RUN_IT},
         {"{\"model_type\": \"roformer\"}",
-         "config.json:1:16: model_type roformer (an encoder) is not in this version, expected "
-         "one of " FAMILIES RUN_IT},
+         "config.json:1:16: model_type roformer (an encoder) is not supported, expected one of " FAMILIES RUN_IT},
         {"{\"model_type\": \"mamba\"}",
-         "config.json:1:16: model_type mamba (a state-space model) is not in this version, "
-         "expected one of " FAMILIES RUN_IT},
+         "config.json:1:16: model_type mamba (a state-space model) is not supported, expected one of "
+         "" FAMILIES RUN_IT},
         {"{\"model_type\": \"lama\"}", "config.json:1:16: model_type 'lama' is not known (did you "
                                        "mean llama?), expected one of " FAMILIES RUN_IT},
         {"{\"vocab_size\": 3}",
@@ -446,24 +442,23 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json without it" RUN_IT},
         {"{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": \"bitsandbytes\", "
          "\"load_in_4bit\": true, \"llm_int8_skip_modules\": [\"lm_head\", \"down_proj\"]}}",
-         "config.json:1:140: quantization_config.llm_int8_skip_modules: modules that stay as they "
-         "are are not in this version, expected lm_head alone" RUN_IT},
+         "config.json:1:140: quantization_config.llm_int8_skip_modules: modules that are not quantised are not "
+         "supported, expected lm_head alone" RUN_IT},
         {"{\"model_type\": \"llama\", \"attn_implementation\": \"flex_attention\"}",
          "config.json:1:48: attn_implementation is 'flex_attention', expected sdpa, eager or flash_attention_2"},
         {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": "
          "\"multi_label_classification\"}",
-         "config.json:1:92: problem_type: its loss is not in this version, expected "
-         "single_label_classification" RUN_IT},
+         "config.json:1:92: problem_type: its loss is not supported, expected single_label_classification" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"hidden_size\": 60, \"num_attention_heads\": 3, \"num_key_value_heads\": 1, "
          "\"dtype\": \"bfloat16\"}",
          "config.json:1:1: rows of 60 and 14336 numbers for experts: PyTorch multiplies experts by rows of whole 16 "
          "bytes, expected hidden_size and the width of an expert to be multiples of 8"},
         {"{\"model_type\": \"mixtral\", \"experts_implementation\": \"eager\"}",
-         "config.json:1:53: experts_implementation: experts that are multiplied in another way than grouped are not "
-         "in this version, expected grouped_mm" RUN_IT},
+         "config.json:1:53: experts_implementation: only grouped products of experts are supported, expected "
+         "grouped_mm" RUN_IT},
         {"{\"model_type\": \"modernbert\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"dynamic\"}}}",
-         "config.json:1:82: rope_parameters.full_attention: frequencies that follow the sequence are not in this "
-         "version for these layers, expected another rope_type" RUN_IT},
+         "config.json:1:82: rope_parameters.full_attention: frequencies that depend on the sequence length are not "
+         "supported for these layers, expected another rope_type" RUN_IT},
         {"{\"model_type\": \"llama\", \"per_layer_config\": {\"3\": {\"hidden_size\": 4}}}",
          "config.json:1:45: per_layer_config: its layers differ, expected a config.json without "
          "it" RUN_IT},
@@ -473,51 +468,44 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training "
          "program)"},
         {"{\"model_type\": \"gpt2\", \"add_cross_attention\": true}",
-         "config.json:1:47: add_cross_attention: cross-attention is not in this version, expected "
-         "false" RUN_IT},
+         "config.json:1:47: add_cross_attention: cross-attention is not supported, expected false" RUN_IT},
         {"{\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true}",
-         "config.json:1:57: use_bidirectional_attention: a decoder's bidirectional attention is "
-         "not in this version, expected false" RUN_IT},
-        {"{\"model_type\": \"llama\", \"is_causal\": false}",
-         "config.json:1:38: is_causal: a decoder's bidirectional attention is not in this version, expected "
-         "true" RUN_IT},
-        {"{\"model_type\": \"stablelm\", \"qk_layernorm\": true}", "config.json:1:44: qk_layernorm: a norm of "
-         "its own for each head is not in this version, expected false" RUN_IT},
-        {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
-         "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
+         "config.json:1:57: use_bidirectional_attention: a decoder's bidirectional attention is not supported, "
          "expected false" RUN_IT},
+        {"{\"model_type\": \"llama\", \"is_causal\": false}",
+         "config.json:1:38: is_causal: a decoder's bidirectional attention is not supported, expected true" RUN_IT},
+        {"{\"model_type\": \"stablelm\", \"qk_layernorm\": true}", "config.json:1:44: qk_layernorm: separate norms "
+                                                                   "for each head are not supported, expected "
+                                                                   "false" RUN_IT},
+        {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
+         "config.json:1:43: slow_but_exact: bloom's sliced projections are not supported, expected false" RUN_IT},
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForTokenClassification\"]}",
          "config.json:1:43: architectures names LlamaForTokenClassification, expected a causal "
          "language model or a sequence classification (to plan it as one, write a spec with model: "
          "{hf: FILE, family: NAME}; plimsoll exec runs any training program)"},
         {"{\"model_type\": \"bert\", \"architectures\": [\"BertForMultipleChoice\"]}",
-         "config.json:1:42: architectures names BertForMultipleChoice, expected a masked "
-         "language model, a classification of sequences or tokens, or question answering (to plan it as one, write a "
-         "spec with model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+         "config.json:1:42: architectures names BertForMultipleChoice, expected a masked language model, a "
+         "classification of sequences or of tokens, or question answering (to plan it as one, write a spec with "
+         "model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
         {"{\"model_type\": \"bert\", \"is_decoder\": true}",
-         "config.json:1:38: is_decoder: an encoder's causal attention is not in this version, "
-         "expected false" RUN_IT},
+         "config.json:1:38: is_decoder: an encoder's causal attention is not supported, expected false" RUN_IT},
         {"{\"model_type\": \"bert\", \"chunk_size_feed_forward\": 64}",
-         "config.json:1:51: chunk_size_feed_forward: MLPs in parts are not in this version, "
-         "expected 0" RUN_IT},
+         "config.json:1:51: chunk_size_feed_forward: chunked MLPs are not supported, expected 0" RUN_IT},
         {"{\"model_type\": \"modernbert\", \"sparse_prediction\": true}",
          "config.json:1:51: sparse_prediction: how many tokens the head sees depends on their "
          "values, expected false" RUN_IT},
         {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [0]}",
-         "config.json:1:48: mlp_only_layers: layers without experts but by decoder_sparse_step are "
-         "not in this version, expected a config.json without it" RUN_IT},
+         "config.json:1:48: mlp_only_layers: layers without experts but by decoder_sparse_step are not supported, "
+         "expected a config.json without it" RUN_IT},
         {"{\"model_type\": \"qwen3_next\", \"mlp_only_layers\": [2]}",
-         "config.json:1:49: mlp_only_layers: layers without experts but by decoder_sparse_step are "
-         "not in this version, expected a config.json without it" RUN_IT},
+         "config.json:1:49: mlp_only_layers: layers without experts but by decoder_sparse_step are not supported, "
+         "expected a config.json without it" RUN_IT},
         {"{\"model_type\": \"olmoe\", \"output_router_logits\": true}",
-         "config.json:1:49: output_router_logits: the loss that balances experts is not in this "
-         "version, expected false" RUN_IT},
+         "config.json:1:49: output_router_logits: the load-balancing loss is not supported, expected false" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"output_router_logits\": true}",
-         "config.json:1:51: output_router_logits: the loss that balances experts is not in this "
-         "version, expected false" RUN_IT},
+         "config.json:1:51: output_router_logits: the load-balancing loss is not supported, expected false" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"router_jitter_noise\": 0.1}",
-         "config.json:1:50: router_jitter_noise: noise in front of the router is not in this "
-         "version, expected 0" RUN_IT},
+         "config.json:1:50: router_jitter_noise: router noise is not supported, expected 0" RUN_IT},
     };
     CHECK_ALL("config.json", cases);
 }
@@ -529,7 +517,7 @@ Test(spec_errors, experts_have_limits_of_their_own)
          "s.yaml:1:47: num_experts_per_tok is 9, expected at most num_local_experts = 8"},
         {"model: {family: gpt_oss}\ntrain: {precision: fp16}\n",
          "s.yaml:2:8: train.precision is fp16, in which transformers keeps the norms of gpt_oss in fp32: that is not "
-         "in this version, expected bf16 or fp32" RUN_IT},
+         "supported, expected bf16 or fp32" RUN_IT},
     };
     CHECK_ALL("s.yaml", cases);
 }
@@ -542,8 +530,8 @@ Test(spec_errors, a_family_does_not_rename_a_known_model)
         str, (char *)spec_refusal("s.yaml", "model: {hf: m.json, family: llama}\n"),
         "m.json:1:16: model_type is mistral, but the spec says family llama, expected the same"));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: x.json, family: mistral}\n"),
-                 "x.json:1:16: model_type dbrx (a mixture of experts) is not in this version, "
-                 "expected one of " FAMILIES RUN_IT));
+                 "x.json:1:16: model_type dbrx (a mixture of experts) is not supported, expected one of "
+                 "" FAMILIES RUN_IT));
 }
 
 /* --- the command line ------------------------------------------------------------------------- */
@@ -592,5 +580,5 @@ Test(spec_errors, settings_that_disagree_are_seen_when_resolved)
     cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC));
     cr_expect(
         eq(str, err.text,
-           "data.seq is 2048, expected at most n_positions = 1024: gpt2 learns its positions"));
+           "data.seq is 2048, expected at most n_positions = 1024: gpt2 has learned positions"));
 }

@@ -28,8 +28,7 @@ static const struct refusal {
          "s.yaml:1:49: unknown key model.full_attn_idxs for lfm2_moe, expected a key of its "
          "config.json"},
         {"model: {family: afmoe}\ntrain: {lora: {r: 8, targets: all-linear}}\n",
-         "s.yaml:1:17: train.lora of a router beside afmoe: this is not in this version (plimsoll exec "
-         "runs any training program)"},
+         "s.yaml:1:17: train.lora of a router with afmoe is not supported (plimsoll exec runs any training program)"},
         {"model: {family: falcon, new_decoder_architecture: true, parallel_attn: false}\n",
          "s.yaml:1:72: parallel_attn is false beside new_decoder_architecture, expected true: "
          "transformers fails without"},
@@ -44,43 +43,41 @@ static const struct refusal {
          "s.yaml:2:15: train.loop is trl-sft and model.router_aux_loss_coef is 0.001, with which "
          "TRL fails for granitemoe ('GraniteMoeConfig' object has no attribute 'num_experts'), expected 0"},
         {"model: {family: lfm2}\ntrain: {causal_conv1d: true}\n",
-         "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of lfm2 is not "
-         "in this version, "
-         "expected false (plimsoll exec runs any training program)"},
+         "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of lfm2 is not supported, expected "
+         "false (plimsoll exec runs any training program)"},
         {"model: {family: ernie4_5_moe, num_hidden_layers: 2, moe_layer_start_index: 2}\n",
          "s.yaml:1:8: no layer has experts by moe_layer_start_index, moe_layer_end_index and "
          "moe_layer_interval, expected one"},
         {"model: {family: ernie4_5_moe}\ntrain: {world: 2, sharding: fsdp}\n",
-         "s.yaml:1:17: a plain loop with ZeRO or FSDP2 beside ernie4_5_moe: this is not in this "
-         "version (plimsoll exec runs any training program)"},
+         "s.yaml:1:17: a plain loop with ZeRO or FSDP2 with ernie4_5_moe is not supported (plimsoll exec runs any "
+         "training program)"},
         {"model: {family: granitemoehybrid}\ntrain: {loop: trl-sft}\n",
-         "s.yaml:1:17: trl-sft beside granitemoehybrid: this is not in this version (plimsoll exec "
-         "runs any training program)"},
+         "s.yaml:1:17: trl-sft with granitemoehybrid is not supported (plimsoll exec runs any training program)"},
         {"model: {family: llama, hidden_act: xielu}\n",
-         "s.yaml:1:36: the activation function is xielu, which has parameters and is in this version "
-         "for apertus alone, expected another one"},
+         "s.yaml:1:36: the activation function is xielu, which has parameters and is supported for apertus alone, "
+         "expected another one"},
 },
   of_configs[] = {
       {"{\"model_type\": \"falcon\", \"alibi\": true}",
-       "config.json:1:35: alibi: falcon's alibi is not in this version, expected false"
-       " (plimsoll exec runs any training program)"},
+       "config.json:1:35: alibi: falcon's alibi is not supported, expected false (plimsoll exec runs any training "
+       "program)"},
       {"{\"model_type\": \"lfm2\", \"conv_bias\": true}",
-       "config.json:1:37: conv_bias: biases of convolutions are not in this version, expected false"
-       " (plimsoll exec runs any training program)"},
+       "config.json:1:37: conv_bias: biases of convolutions are not supported, expected false (plimsoll exec runs "
+       "any training program)"},
       {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"layer_types\": [\"attention\", \"mamba\"]}",
-       "config.json:1:89: granitemoehybrid with layers of mamba, which all are that layer_types does not call "
-       "attention, is not in this version (plimsoll exec runs any training program)"},
+       "config.json:1:89: granitemoehybrid with mamba layers (all that are not attention in layer_types) is not "
+       "supported (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"granitemoehybrid\"}",
-       "config.json:1:1: granitemoehybrid with layers of mamba, which all are that layer_types does not call "
-       "attention, is not in this version (plimsoll exec runs any training program)"},
+       "config.json:1:1: granitemoehybrid with mamba layers (all that are not attention in layer_types) is not "
+       "supported (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 3, \"layer_types\": [\"attention\"]}",
        "config.json:1:75: layer_types has 1 entries, expected num_hidden_layers = 3"},
       {"{\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"attention\"], \"num_local_experts\": 4}",
-       "config.json:1:87: granitemoehybrid with experts (num_local_experts, by default 8) is not in this version, "
-       "expected 0 (plimsoll exec runs any training program)"},
+       "config.json:1:87: granitemoehybrid with experts (num_local_experts, by default 8) is not supported, expected "
+       "0 (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"full_attention\"], \"num_local_experts\": 0}",
-       "config.json:1:1: granitemoehybrid without positions (position_embedding_type) is not in this version, "
-       "expected rope (plimsoll exec runs any training program)"},
+       "config.json:1:1: granitemoehybrid without positions (position_embedding_type) is not supported, expected "
+       "rope (plimsoll exec runs any training program)"},
 };
 
 static void check(const char *name, const struct refusal *cases, size_t count)

@@ -114,7 +114,7 @@ Test(spec_lora, expressions_are_read_as_python_reads_them)
 {
     expect_refusal("family: llama", "targets: 're:(?i)q_proj'",
                    "s.yaml:3:25: train.lora.targets has '(?i)q_proj', which is not read here: a group of a kind that "
-                   "is not known here, expected a regular expression without it");
+                   "is not supported, expected a regular expression without it");
     expect_refusal("family: llama", "rank_pattern: {'(': 3}",
                    "s.yaml:3:31: train.lora.rank_pattern has '(', which is not read here: a group without an end, "
                    "expected a regular expression without it");
@@ -178,7 +178,7 @@ Test(spec_lora, parameters_are_those_of_experts)
                    "s.yaml:3:25: train.lora.parameters is a regular expression, expected names such as "
                    "mlp.experts.down_proj");
     expect_refusal("family: mixtral", "targets: q_proj, parameters: q_proj.weight",
-                   "s.yaml:3:25: train.lora.parameters has 'q_proj.weight', which is not known here, expected "
+                   "s.yaml:3:25: train.lora.parameters has 'q_proj.weight', which is not supported, expected "
                    "gate_up_proj or down_proj of experts, or a router's gate.weight (plimsoll exec runs any training "
                    "program)");
     expect_refusal("family: gpt_oss", "targets: q_proj, parameters: mlp.experts.down_proj, dora: true",
@@ -215,11 +215,11 @@ Test(spec_lora, axolotls_functions_stand_where_axolotl_can_put_them)
         {"starcoder2", HALF ", " ALL ", targets: q_proj}", "autocast is to another type than that of activations"},
         {"starcoder2", "precision: bf16, " ALL ", targets: q_proj}", NULL},
         {"llama", HALF ", upcast: undone, " ALL "}, quantization: int8", "int8, which axolotl refuses, expected false"},
-        {"llama", HALF ", " ALL ", dora: true}", "beside train.lora.dora, which is not in this version"},
+        {"llama", HALF ", " ALL ", dora: true}", "beside train.lora.dora, which is not supported"},
         {"llama", "loop: trl-sft, precision: bf16, " ALL "}", "beside one of TRL's trainers"},
         {"llama", HALF ", world: 2, sharding: [ddp, fsdp], " ALL "}", "beside fsdp without train.fsdp_plan axolotl"},
         {"llama", HALF ", world: 2, sharding: fsdp, fsdp_plan: axolotl, " ALL "}", NULL},
-        {"llama", HALF ", world: 2, sharding: zero3, " ALL "}", "beside zero3, which is not in this version"},
+        {"llama", HALF ", world: 2, sharding: zero3, " ALL "}", "beside zero3, which is not supported"},
         {"llama", HALF ", world: 2, sharding: zero2, " ALL "}", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

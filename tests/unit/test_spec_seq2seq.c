@@ -9,7 +9,7 @@
 TestSuite(spec_seq2seq, .fini = spec_files_remove);
 
 #define RUN_IT " (plimsoll exec runs any training program)"
-#define BESIDE(what) what " beside the encoder and the decoder of mt5: this is not in this version" RUN_IT
+#define BESIDE(what) what " with the encoder and the decoder of mt5 is not supported" RUN_IT
 #define MT5 "model: {family: mt5}\n"
 
 Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
@@ -36,14 +36,14 @@ Test(spec_seq2seq, targets_are_of_decoders_with_an_encoder)
          "s.yaml:1:17: "
          BESIDE("weights in fp16, beside which transformers keeps some in fp32 (_keep_in_fp32_modules)")},
         {"model: {family: bart}\ntrain: {precision: fp16}\n",
-         "s.yaml:1:17: weights in fp16, of which transformers looks at an encoder's values (isfinite) beside the "
-         "encoder and the decoder of bart: this is not in this version" RUN_IT},
+         "s.yaml:1:17: weights in fp16, of which transformers looks at an encoder's values (isfinite) with the "
+         "encoder and the decoder of bart is not supported" RUN_IT},
         {"model: {family: bart, max_position_embeddings: 200}\ndata: {target_seq: 201}\n",
-         "s.yaml:2:20: data.target_seq is 201, expected at most max_position_embeddings = 200: bart learns its "
+         "s.yaml:2:20: data.target_seq is 201, expected at most max_position_embeddings = 200: bart has learned "
          "positions"},
         {MT5 "train: {loop: trl-sft}\n",
-         "s.yaml:2:15: train.loop is trl-sft beside a model that is no causal language model: this is not in this "
-         "version (plimsoll exec runs the training script as it is)"},
+         "s.yaml:2:15: train.loop is trl-sft, which is not supported with a model that is not a causal language "
+         "model (plimsoll exec runs the training script as it is)"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_expect(eq(str, (char *)spec_refusal("s.yaml", cases[i].text), (char *)cases[i].line), "%s", cases[i].text);
@@ -76,20 +76,19 @@ Test(spec_seq2seq, data_seq_is_the_target_of_what_hears)
          "s.yaml:2:20: data.target_seq is 9, expected none for whisper, whose targets are of data.seq tokens: all "
          "sounds are as long as its encoder"},
         {"model: {family: whisper}\ndata: {seq: 449}\n",
-         "s.yaml:2:13: data.seq is 449, expected at most max_target_positions = 448: whisper learns its positions"},
+         "s.yaml:2:13: data.seq is 449, expected at most max_target_positions = 448: whisper has learned positions"},
         {"model: {family: whisper, d_model: 390, decoder_attention_heads: 4}\n",
          "s.yaml:1:65: d_model is 390 and decoder_attention_heads is 4, expected heads that divide it"},
         {"model: {family: whisper, d_model: 99, encoder_attention_heads: 3, decoder_attention_heads: 3}\n",
          "s.yaml:1:35: d_model is 99, expected an even number from 4 on: half of a position are sines"},
         {"model: {family: whisper}\ntrain: {loop: trainer, label_smoothing: 0.1}\n",
-         "s.yaml:1:1: train.label_smoothing: Trainer holds the labels back, of which the model makes what its decoder "
-         "reads: Trainer fails with whisper so, expected another"},
+         "s.yaml:1:1: train.label_smoothing: Trainer takes the labels away, from which the model derives its "
+         "decoder's input: Trainer fails with whisper so, expected another"},
         {"model: {family: whisper}\ntrain: {loop: trainer, precision: [fp32, bf16]}\n",
          "s.yaml:1:1: weights in 16 bits without autocast: features are fp32 (Input type (float) and bias type should "
          "be the same): Trainer fails with whisper so, expected another"},
         {"model: {family: mt5}\ntrain: {freeze_encoder: true}\n",
-         "s.yaml:2:25: train.freeze_encoder is true, expected false for mt5, of which no encoder is left as it is in "
-         "this version"},
+         "s.yaml:2:25: train.freeze_encoder is true, expected false for mt5, whose encoder cannot be frozen"},
     };
     struct plim_spec s;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -126,7 +125,7 @@ Test(spec_seq2seq, whisper_is_read_as_it_is_published)
     drop = strstr(refused, "\"encoder_layerdrop\": 0.0");
     memcpy(drop, "\"encoder_layerdrop\": 0.1", 24);
     const char *line = spec_refusal("config.json", refused);
-    cr_expect(line && strstr(line, "encoder_layerdrop: blocks that are left out by chance are not in this version"),
+    cr_expect(line && strstr(line, "encoder_layerdrop: layerdrop is not supported"),
               "%s", line);
 }
 

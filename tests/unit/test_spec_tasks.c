@@ -20,7 +20,7 @@ Test(spec_tasks, an_answer_begins_and_ends)
         {"model: {family: bert, task: question-answering}\n"
          "train: {loop: trainer, evaluation: {batch: 8, batches: 2, keeps: logits}}\n",
          "s.yaml:2:36: train.evaluation.keeps is logits and model.task question-answering, whose answers are two, "
-         "which is not in this version (plimsoll exec runs the training script as it is)"},
+         "which is not supported (plimsoll exec runs the training script as it is)"},
         {"model: {family: bert, task: question-answering}\ntrain: {loop: trainer, label_smoothing: 0.1}\n",
          "s.yaml:2:41: train.label_smoothing is given and model.task question-answering, whose labels Trainer does "
          "not smooth, expected none"},

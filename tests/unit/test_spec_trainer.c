@@ -115,7 +115,8 @@ Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
         {"loop: trl-dpo, world: 2, precomputed_reference: true", "trl-dpo", NULL},
         {"world: 2, sharding: fsdp, lora: {r: 8}", "trl-dpo", NULL},
         {"world: 2, sharding: fsdp", "trl-dpo", "fsdp without adapters"},
-        {"loop: trainer, label_smoothing: 0.1", "trl-dpo", "train.loop is trl-dpo beside train.label_smoothing"},
+        {"loop: trainer, label_smoothing: 0.1", "trl-dpo",
+         "train.loop is trl-dpo, which is not supported with train.label_smoothing"},
     };
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
@@ -126,12 +127,13 @@ Test(spec_trainer, what_llamafactorys_trainers_do_otherwise_is_refused)
         {"loop: llamafactory-rm, evaluation: {batch: 4}, lora: {r: 8}, quantization: nf4", "llamafactory-dpo", NULL},
         {"loop: trainer, evaluation: {batch: 8}, world: 2, sharding: ddp", "llamafactory-kto", NULL},
         {"loop: trainer, evaluation: {batch: 8}, lora: {r: 8}, quantization: nf4", "axolotl-dpo", NULL},
-        {"world: 2, sharding: ddp", "axolotl-dpo", "train.loop is axolotl-dpo beside ddp"},
-        {"world: 2, sharding: zero2, precision: bf16-mixed", "llamafactory-dpo", "beside fsdp or ZeRO"},
-        {"world: 2, sharding: [ddp, fsdp]", "llamafactory-rm", "train.loop is llamafactory-rm beside fsdp or ZeRO"},
-        {"loop: trainer, label_smoothing: 0.1", "llamafactory-dpo", "beside train.label_smoothing"},
+        {"world: 2, sharding: ddp", "axolotl-dpo", "train.loop is axolotl-dpo, which is not supported with ddp"},
+        {"world: 2, sharding: zero2, precision: bf16-mixed", "llamafactory-dpo", "with fsdp or ZeRO"},
+        {"world: 2, sharding: [ddp, fsdp]", "llamafactory-rm",
+         "train.loop is llamafactory-rm, which is not supported with fsdp or ZeRO"},
+        {"loop: trainer, label_smoothing: 0.1", "llamafactory-dpo", "with train.label_smoothing"},
         {"loop: trainer, evaluation: {batch: 8, keeps: logits, batches: 4}", "llamafactory-kto",
-         "beside train.evaluation.keeps"},
+         "with train.evaluation.keeps"},
     };
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
@@ -161,17 +163,20 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: llamafactory-dpo}\n",
          "data.prompt is given and train.loop is llamafactory-dpo"},
         {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: llamafactory-kto}\n",
-         "train.loop is llamafactory-kto beside data.packing"},
-        {"model: {family: mixtral}\ntrain: {loop: llamafactory-dpo}\n", "llamafactory-dpo beside experts"},
-        {"model: {family: bert}\ntrain: {loop: llamafactory-rm}\n", "no causal language model"},
-        {"model: {family: llama}\ntrain: {loop: swift-sft, liger: true}\n", "swift-sft beside train.liger"},
+         "train.loop is llamafactory-kto, which is not supported with data.packing"},
+        {"model: {family: mixtral}\ntrain: {loop: llamafactory-dpo}\n",
+         "llamafactory-dpo, which is not supported with experts"},
+        {"model: {family: bert}\ntrain: {loop: llamafactory-rm}\n", "not a causal language model"},
+        {"model: {family: llama}\ntrain: {loop: swift-sft, liger: true}\n",
+         "swift-sft, which is not supported with train.liger"},
         {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: swift-sft}\n",
          "train.attention is sdpa, and train.loop swift-sft with data.packing one-row, expected flash_attention_2"},
         {"model: {family: llama}\ndata: {packing: yes}\ntrain: {loop: swift-sft}\n",
          "data.packing is yes and train.loop is swift-sft, expected one-row"},
         {"model: {family: llama}\ntrain: {loop: swift-sft, label_smoothing: 0.1}\n",
-         "swift-sft beside train.label_smoothing"},
-        {"model: {family: qwen2_5_vl}\ntrain: {loop: swift-sft}\n", "swift-sft beside a model of images and text"},
+         "swift-sft, which is not supported with train.label_smoothing"},
+        {"model: {family: qwen2_5_vl}\ntrain: {loop: swift-sft}\n",
+         "swift-sft, which is not supported with a model of images and text"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *why = spec_refusal("s.yaml", cases[i].text);
@@ -185,17 +190,17 @@ Test(spec_trainer, rewards_are_of_one_label)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"model: {family: bert}\ntrain: {loop: trl-reward}\n", "beside an encoder"},
+        {"model: {family: bert}\ntrain: {loop: trl-reward}\n", "with an encoder"},
         {"model: {family: cohere}\ntrain: {loop: trl-reward}\n", "transformers has no classification of cohere"},
         {"model: {family: llama}\ndata: {packing: one-row}\ntrain: {loop: trl-reward}\n",
-         "data.packing, which it has not"},
+         "data.packing, which it does not have"},
         {"model: {family: llama}\ntrain: {loop: trl-reward, label_smoothing: 0.1}\n", "has no labels"},
         {"model: {family: llama}\ntrain: {loop: trl-reward, evaluation: {batch: 8, keeps: logits, batches: 4}}\n",
          "which are rewards"},
         {"model: {family: llama}\ntrain: {loop: trl-dpo, center_rewards: 0.01}\n",
          "train.center_rewards is given and train.loop is trl-dpo, expected trl-reward"},
         {"model: {family: llama}\ntrain: {loop: trl-reward, liger: true}\n", "train.liger_kernels.loss none"},
-        {"model: {family: llama, task: classification}\ntrain: {loop: trl-sft}\n", "no causal language model"},
+        {"model: {family: llama, task: classification}\ntrain: {loop: trl-sft}\n", "not a causal language model"},
         {"model: {family: llama, task: classification}\ndata: {packing: one-row}\n", "which has one label a row"},
         {"model: {family: llama, task: classification}\ndata: {packing: yes}\n", "which has one label a row"},
     };
@@ -238,16 +243,16 @@ Test(spec_trainer, answers_are_generated_for_whole_prompts)
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, effective_batch: 12, "
          "grpo: {generations: 9, updates: 2}}\n", "which does not divide the 24 samples"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, world: 2, sharding: fsdp}\n",
-         "in which it gathers what vLLM is brought"},
+         "whose gathered weights would be sent to vLLM"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, evaluation: {batch: 8}}\n",
-         "whose answers are generated, too"},
+         "which generates answers, too"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, label_smoothing: 0.1}\n",
-         "which it has not"},
+         "which it does not have"},
         {"model: {family: llama}\ndata: {prompt: 9, packing: one-row}\ntrain: {loop: trl-grpo}\n", "data.packing"},
-        {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "no causal language model"},
-        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, which it brings"},
+        {"model: {family: bert}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "not a causal language model"},
+        {"model: {zoo: qwen3-30b-a3b}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n", "experts, which would be sent"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8}, quantization: nf4}\n",
-         "whose codes vLLM is brought"},
+         "whose codes would be sent to vLLM"},
         {"model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo, lora: {r: 8, dora: true}}\n", "lora.dora"},
         {OWN("opt", "") "}\n", "bloom or opt"},
         {OWN("bloom", "") "}\n", "bloom or opt"},
@@ -284,7 +289,7 @@ Test(spec_trainer, sft_trainer_trains_causal_models)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"model: {family: bert}\ntrain: {loop: trl-sft}\n", "no causal language model"},
+        {"model: {family: bert}\ntrain: {loop: trl-sft}\n", "not a causal language model"},
         {"model: {zoo: qwen3-30b-a3b}\ndata: {packing: one-row}\ntrain: {loop: trl-sft}\n", "without a mask"},
         {"model: {zoo: qwen3-30b-a3b}\ntrain: {loop: trl-dpo}\n", "experts, whose balance"},
         {"model: {zoo: qwen3-30b-a3b}\ntrain: {loop: trl-sft, label_smoothing: 0.1}\n", "experts"},

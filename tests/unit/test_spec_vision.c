@@ -22,27 +22,25 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
     } cases[] = {
         {"model: {family: llama}\ndata: {images: 1}\n",
          "s.yaml:2:16: data.images is 1, expected none for llama, which has no vision tower"},
-        {"model: {family: qwen3_vl}\n", "s.yaml:1:1: vision_out_hidden_size is 3584 and hidden_size 4096, expected the "
-                                        "same: the tower's result stands among the text's tokens"},
+        {"model: {family: qwen3_vl}\n", "s.yaml:1:1: vision_out_hidden_size is 3584 and hidden_size 4096, expected "
+                                        "the same: image features replace tokens of the text"},
         {TOWER "data: {seq: 261}\n", "s.yaml:2:7: data.seq is 261, expected at least 262: data.images 1 of 256 tokens "
                                      "each, and the text around them"},
         {TOWER "data: {image_height: 64, image_width: 65}\n",
          "s.yaml:2:7: data.image_height is 64 and data.image_width 65, expected multiples of 32, as the model's "
-         "processor leaves images"},
+         "processor resizes images"},
         {TOWER "data: {image_height: 64}\n",
          "s.yaml:2:7: data.image_height or data.image_width is given, expected both or neither"},
         {TOWER "data: {image_pixels: 1023}\n",
-         "s.yaml:2:7: data.image_pixels is 1023, expected at least 1024, of which one token is made"},
+         "s.yaml:2:7: data.image_pixels is 1023, expected at least 1024, the size of a token"},
         {TOWER "train: {sharding: zero2, world: 2}\n",
-         "s.yaml:1:17: a plain loop with ZeRO or FSDP2 beside the vision tower of qwen3_vl: this is not in this "
-         "version" RUN_IT},
+         "s.yaml:1:17: a plain loop with ZeRO or FSDP2 with the vision tower of qwen3_vl is not supported" RUN_IT},
         {TOWER "data: {images: 0}\ntrain: {loop: trl-dpo}\n",
-         "s.yaml:1:17: trl-dpo beside the vision tower of qwen3_vl: this is not in this version" RUN_IT},
+         "s.yaml:1:17: trl-dpo with the vision tower of qwen3_vl is not supported" RUN_IT},
         {"model: {family: llava}\ntrain: {loop: trl-dpo}\n",
-         "s.yaml:1:17: trl-dpo beside the vision tower of llava: this is not in this version" RUN_IT},
+         "s.yaml:1:17: trl-dpo with the vision tower of llava is not supported" RUN_IT},
         {TOWER "train: {loop: trainer, fsdp_plan: axolotl, sharding: fsdp, world: 2}\n",
-         "s.yaml:1:17: train.fsdp_plan axolotl beside the vision tower of qwen3_vl: this is not in this "
-         "version" RUN_IT},
+         "s.yaml:1:17: train.fsdp_plan axolotl with the vision tower of qwen3_vl is not supported" RUN_IT},
         {TOWER "train: {loop: trainer, fsdp_wrap: text, sharding: zero3, world: 2}\n",
          "s.yaml:2:35: train.fsdp_wrap is text, expected a model with a vision tower, train.sharding fsdp, and "
          "train.loop trainer or trl-sft"},
@@ -50,37 +48,36 @@ Test(spec_vision, images_fit_into_rows_beside_what_is_known)
          "s.yaml:2:31: train.lora.targets has 'proj', expected linear modules of qwen3_vl: q_proj, k_proj, v_proj, "
          "o_proj, gate_proj, up_proj, down_proj, qkv, attn.proj, linear_fc1, linear_fc2"},
         {"model: {family: qwen3_vl, vision_num_heads: 5}\n",
-         "s.yaml:1:45: vision_hidden_size is 1152 and vision_num_heads 5, expected heads whose width is a multiple of "
-         "4, which turn by rows and columns"},
+         "s.yaml:1:45: vision_hidden_size is 1152 and vision_num_heads 5, expected heads whose width is a multiple "
+         "of 4, for rotary embeddings in two dimensions"},
         {POOLED "data: {images: 1, image_height: 448, image_width: 448}\n",
-         "s.yaml:2:16: data.image_height is 448 and data.image_width 448, expected none, or 896 as the model's "
-         "processor makes all images"},
+         "s.yaml:2:16: data.image_height is 448 and data.image_width 448, expected none, or 896, the size to which "
+         "the model's processor resizes images"},
         {"model: {family: gemma3, mm_tokens_per_image: 250}\n",
          "s.yaml:1:46: mm_tokens_per_image is 250, expected a square number of tokens whose sides divide the 14 "
          "patches of an image's (vision_image_size 224, vision_patch_size 16)"},
         {"model: {family: gemma3, mm_tokens_per_image: 49, vision_num_attention_heads: 7}\n",
          "s.yaml:1:78: vision_hidden_size is 768 and vision_num_attention_heads 7, expected heads that divide it"},
         {"model: {family: qwen2_5_vl, vision_window_size: 27}\n",
-         "s.yaml:1:49: vision_window_size is 27, expected at least 28, of which one token is made"},
+         "s.yaml:1:49: vision_window_size is 27, expected at least 28, the size of a token"},
         {"model: {family: qwen2_vl, num_attention_heads: 128}\n",
          "s.yaml:1:8: mrope_section is [16, 24, 24], expected parts of 32, half of a head"},
         {POOLED "data: {images: 1, packing: one-row}\n",
-         "s.yaml:1:17: data.packing beside images in rows of gemma3: this is not in this version, expected "
-         "data.images 0" RUN_IT},
+         "s.yaml:1:17: data.packing with images in rows of gemma3 is not supported, expected data.images 0" RUN_IT},
         {"model: {family: gemma4}\ndata: {images: 1}\n",
-         "s.yaml:1:17: data.images beside the vision tower of gemma4: this is not in this version" RUN_IT},
+         "s.yaml:1:17: data.images with the vision tower of gemma4 is not supported" RUN_IT},
         {"model: {family: gemma4}\ntrain: {loop: trainer, world: 2, sharding: fsdp}\n",
-         "s.yaml:1:17: fsdp beside the vision tower of gemma4: this is not in this version" RUN_IT},
+         "s.yaml:1:17: fsdp with the vision tower of gemma4 is not supported" RUN_IT},
         {"model: {family: gemma4, audio_num_hidden_layers: 2}\n"
          "train: {loop: trainer, world: 2, sharding: zero2}\n",
-         "s.yaml:1:17: ZeRO 1 and 2 of experts or an audio tower beside the vision tower of gemma4: this is not in this"
-         " version" RUN_IT},
+         "s.yaml:1:17: ZeRO 1 and 2 of experts or an audio tower with the vision tower of gemma4 is not "
+         "supported" RUN_IT},
         {"model: {family: gemma4_unified_text}\ndata: {packing: one-row}\n",
-         "s.yaml:1:17: data.packing beside gemma4_unified_text: this is not in this version" RUN_IT},
+         "s.yaml:1:17: data.packing with gemma4_unified_text is not supported" RUN_IT},
         {"model: {family: gemma4, vision_head_dim: 10}\n",
-         "s.yaml:1:42: vision_head_dim is 10, expected a multiple of 4, as heads turn by rows and columns"},
+         "s.yaml:1:42: vision_head_dim is 10, expected a multiple of 4, for rotary embeddings in two dimensions"},
         {"model: {family: gemma4, audio_num_hidden_layers: 65}\n",
-         "s.yaml:1:50: a tower of gemma4 has more than 64 blocks, which is not in this version"},
+         "s.yaml:1:50: a tower of gemma4 has more than 64 blocks, which is not supported"},
         {"model: {family: qwen3_vl, vision_window_size: 112}\n",
          "s.yaml:1:27: unknown key model.vision_window_size for qwen3_vl, expected the nearest known key "
          "vision_hidden_size"},
@@ -330,7 +327,7 @@ Test(spec_vision, a_config_json_of_llava_has_a_text_and_clips_tower)
     spec_load_text("s.yaml", "model: {family: llava}\n", &s);
     cr_expect(eq(i64, s.model.vision.positions, 576));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: llava, vision_image_size: 340}\n"),
-                 "s.yaml:1:43: vision_image_size is 340, expected a multiple of 14, of which one token is made"));
+                 "s.yaml:1:43: vision_image_size is 340, expected a multiple of 14, the size of a token"));
     spec_load_text("s.yaml", "model: {family: llava}\ntrain: {lora: {r: 4, targets: [text-linears]}}\n", &s);
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.language_model.layers.0.self_attn.q_proj"), 4));
     cr_expect(eq(i64, plim_lora_rank(&s.lora, "model.vision_tower.encoder.layers.0.self_attn.q_proj"), 0));
@@ -389,7 +386,7 @@ Test(spec_vision, images_of_internvl_are_tiles)
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {family: internvl}\n"
                                                      "data: {image_height: 448, image_width: 500}\n"),
                  "s.yaml:2:7: data.image_height is 448 and data.image_width 500, expected multiples of 448, as the "
-                 "model's processor leaves images"));
+                 "model's processor resizes images"));
 }
 
 #define GEMMA4(parts) \

@@ -347,7 +347,7 @@ Test(store, what_is_no_entry_is_not_believed)
     expect_refused_with("report:", "repor:", "expected an answer with its report");
     expect_refused_with("micro_batch: 8", "micro_batch: x", "expected an integer");
     expect_refused_with("schema: plimsoll.store/1\n", "# a\nschema: plimsoll.store/1\n",
-                        "its schema does not stand first");
+                        "its schema is not its first key");
 }
 
 Test(store, neither_links_nor_pipes_nor_folders_are_read)

@@ -218,7 +218,7 @@ Test(zero, says_what_it_cannot_train)
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "DeepSpeedCPUAdam");
     setting.optimizer = PLIM_OPTIMIZER_ADAMW;
     setting.zero.parameters = PLIM_OFFLOAD_CPU;
-    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "ZeRO 3 alone");
+    expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "needs ZeRO 3");
     setting.sharding = PLIM_SHARDING_ZERO3;
     setting.zero.optimizer = PLIM_OFFLOAD_NONE;
     expect_refusal(rank_gpu("A100-SXM4-80GB"), &setting, "without offload_optimizer");

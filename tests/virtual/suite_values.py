@@ -26,7 +26,7 @@ STEERED = (
     ('steered.py masked_head', '', HF, KNOWN, False),
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
-    ('steered.py binned', '', ('torch',), {**CHECKED, 'assumed': 'what bincount counts is less than its minlength'}, False),
+    ('steered.py binned', '', ('torch',), {**CHECKED, 'assumed': 'values counted by bincount are less than its minlength'}, False),
     ('steered.py packed', '', ('torch',), KNOWN, False),
     ('steered.py pooled', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py dropped', '', ('torch',), {**KNOWN, 'assumed': 'random numbers are those of some seed'}, False),
@@ -41,10 +41,10 @@ STEERED = (
     ('steered.py qwen2_vl', '', HF, KNOWN, False),
     ('steered.py early_stopping', '', TRAINER, KNOWN, False),
     ('steered.py generate', '', HF,
-     {'uncertain': False, 'assumed': 'what a model generates is as long as it may be'}, False),
+     {'uncertain': False, 'assumed': 'generated text has its maximum length'}, False),
     ('steered.py beams', '', HF,
      {**KNOWN, 'assumed': 'learned numbers are finite; the largest of learned numbers are spread evenly, as routing is; '
-                          'what a model generates is as long as it may be'}, False),
+                          'generated text has its maximum length'}, False),
     ('steered.py boxes_with_a_score', '', ('torch',), UNKNOWN, False),
     ('steered.py hard_examples', '', ('torch',), UNKNOWN, False),
     ('steered.py any_selected', '', ('torch',), {**UNKNOWN, 'turned': [1]}, False),
@@ -115,7 +115,7 @@ def check_steered(exec_, key, program, options, needed, expected):
              'idle': {read['use'] for read in run.report.get('shown_reads', [])},
              'turned': [read['turned'] for read in run.report.get('unknown_reads', []) if read['turned']],
              'assumed': run.report.get('assumptions', '')}
-    unread = [why for why in run.report['why'] if 'changed nothing' in why]
+    unread = [why for why in run.report['why'] if 'had no effect' in why]
     if unread:
         return [(key, unread[0], '')]
     return [(key, first_difference(found, expected), '')]

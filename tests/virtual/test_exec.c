@@ -224,7 +224,7 @@ Test(exec, nothing_fits)
     struct program p = run_ok(GPU "--batch 1:512 --json" TRAINER "{batch} fixed=1000", 1);
     json_t *root = program_json(&p);
     cr_expect(eq(int, json_is_null(json_at(root, "choice")), 1));
-    cr_expect(has_reason(root, "where there is enough"), "%s", p.out);
+    cr_expect(has_reason(root, "if there is enough memory"), "%s", p.out);
     json_decref(root);
     program_finish(&p);
 }

@@ -49,7 +49,7 @@ Test(exec_warned, an_assumed_value_that_is_never_read_changes_nothing)
 {
     struct program p = program_run(GPU "--batch 2 --assume a.py:3=1 --assume b.py:7=true" TRAINER);
     cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
-    cr_expect(strstr(p.out, "--assume changed nothing at a.py:3, b.py:7: ") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "--assume had no effect at a.py:3, b.py:7: ") != NULL, "%s", p.out);
     program_finish(&p);
 }
 
@@ -100,7 +100,7 @@ Test(exec_warned, the_folder_of_logs_is_made_with_those_above_it)
     snprintf(line, sizeof(line), GPU "--batch 2 --logs %s" TRAINER, log);
     p = program_run(line);
     cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
-    cr_expect(strstr(p.err, "/trial-1.log: it cannot be made: this is no folder") != NULL, "%s", p.err);
+    cr_expect(strstr(p.err, "/trial-1.log: it cannot be made: this is not a folder") != NULL, "%s", p.err);
     program_finish(&p);
     cr_expect(eq(int, unlink(log) || rmdir(logs) || rmdir(above) || rmdir(folder), 0));
 }

@@ -110,8 +110,8 @@ static const char *latent_refuses(const struct plim_model_config *c, const struc
     if (!c->key_rank || s->attention != PLIM_ATTENTION_SDPA) return NULL;
     bool is_taken = (c->plain_dim + c->head_dim) % unit == 0 && c->value_dim % unit == 0;
     if (!is_taken || c->plain_dim % unit == 0) return NULL;
-    return "sdpa fails for heads whose qk_nope_head_dim is no multiple of 8 (fp32: of 4) where the others are: values "
-           "do not lie at 16 bytes (cutlassB: no kernel found to launch!)";
+    return "sdpa fails for heads whose qk_nope_head_dim is not a multiple of 8 (fp32: of 4) where the others are: "
+           "values do not lie at 16 bytes (cutlassB: no kernel found to launch!)";
 }
 
 const char *decoder_refuses(const struct plim_device_info *info,
@@ -121,14 +121,14 @@ const char *decoder_refuses(const struct plim_device_info *info,
     if (cut_refuses(info, setting)) return cut_refuses(info, setting);
     if (latent_refuses(config, setting)) return latent_refuses(config, setting);
     if (config->vision.layers && setting->seq < plim_image_shortest_row(&config->vision, &setting->images))
-        return "a row (data.seq) is too short for its images (data.images)";
+        return "a row (data.seq) is shorter than its images (data.images)";
     if (setting->micro_batch * setting->images.count > UINT16_MAX)
         return "a micro-batch has more than 65,535 images, which are parts of one tensor";
     bool is_packed = setting->packing == PLIM_PACKING_ONE_ROW && setting->documents > 1;
     if (is_packed && setting->prompt && !info->simulated)
         return "prompts (data.prompt) in rows of several documents (data.documents) are simulated only";
     if (config->experts && setting->lora.r && info->compute_capability && info->compute_capability < 80)
-        return "adapters beside experts are not known here on a GPU before compute capability 8.0, where transformers "
+        return "adapters beside experts are not supported on a GPU before compute capability 8.0, where transformers "
                "computes the experts one by one (a program runs under exec)";
     if (is_unaligned(config, setting))
         return config->linear_value_heads
@@ -147,7 +147,7 @@ const char *decoder_refuses(const struct plim_device_info *info,
                          setting->loop == PLIM_LOOP_AXOLOTL_DPO ||
                          setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO;
     if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
-        return "train.lora.modules_to_save is not known here with fsdp and zero3, and where the model without its "
+        return "train.lora.modules_to_save is not supported with fsdp and zero3, and where the model without its "
                "adapters is a reference (plimsoll exec runs the program)";
     const struct plim_quantization *quantization = &setting->quantization;
     bool is_moved = setting->sharding == PLIM_SHARDING_FSDP && quantization->storage != PLIM_STORAGE_UINT8;

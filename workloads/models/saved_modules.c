@@ -10,7 +10,7 @@
 
 static void refuse(struct engine *e, struct decoder *m, const char *name)
 {
-    decoder_refuse(e, m, "train.lora.modules_to_save has %.80s, which is not known here", name);
+    decoder_refuse(e, m, "train.lora.modules_to_save has %.80s, which is not supported", name);
 }
 
 /* Parameter.__deepcopy__(), a clone; rebinds *x, which may be NULL. */

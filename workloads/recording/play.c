@@ -428,8 +428,7 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
     bool restless = !st && !p->only_steps && (p->run.restless || plim_replay_is_restless(out));
     if (restless)
         snprintf(out->why, sizeof(out->why),
-                 "out of memory sooner or later: it needs cached memory back, and %d steps did "
-                 "not come to repeat",
+                 "out of memory: it has to free cached memory, and %d steps did not repeat",
                  PLIM_REPLAY_PROOF_STEPS);
     if (st == PLIM_OOM || restless) out->verdict = PLIM_OOM;
 }

@@ -26,8 +26,8 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
     const char *kind = plim_hf_other_kind(node->text);
     if (kind)
         return plim_yaml_fail(yaml, node, err,
-                              "model_type %s (%s) is not in this version, expected one of %s "
-                              "(plimsoll exec runs any training program)",
+                              "model_type %s (%s) is not supported, expected one of %s (plimsoll exec runs any "
+                              "training program)",
                               node->text, kind, known);
     int near = plim_nearest(node->text, plim_family_names, PLIM_FAMILY_COUNT);
     if (near >= 0)
@@ -164,7 +164,7 @@ static enum plim_status check_uncounted(const struct plim_place *place, const st
     const struct plim_yaml_node *type = plim_yaml_get(plim_yaml_get(node, layers), "rope_type");
     if (!plim_yaml_is_text(type, "dynamic") && !plim_yaml_is_text(type, "longrope")) return PLIM_OK;
     return plim_yaml_fail(place->yaml, type, place->err,
-                          "%s.%s: frequencies that follow the sequence are not in this version for these layers, "
+                          "%s.%s: frequencies that depend on the sequence length are not supported for these layers, "
                           "expected another rope_type (plimsoll exec runs any training program)",
                           place->key, layers);
 }
@@ -266,8 +266,8 @@ static enum plim_status read_problem(const struct plim_place *place,
     bool is_of_one = spec->model_as_given.labels == 1 && plim_yaml_is_text(node, "regression");
     if (plim_yaml_is_null(node) || !is_other || is_of_one) return PLIM_OK;
     return plim_yaml_fail(place->yaml, node, place->err,
-                          "problem_type: its loss is not in this version, expected single_label_classification "
-                          "(plimsoll exec runs any training program)");
+                          "problem_type: its loss is not supported, expected single_label_classification (plimsoll "
+                          "exec runs any training program)");
 }
 
 /* The type in which from_pretrained loads the weights */

@@ -17,9 +17,8 @@ static enum plim_status check_skipped(const struct plim_place *place,
     for (size_t i = 0; list && list->kind == PLIM_YAML_SEQUENCE && i < list->count; i++)
         if (!plim_yaml_is_text(list->items[i], "lm_head") && !plim_yaml_is_text(list->items[i], "embed_out"))
             return plim_yaml_fail(place->yaml, list->items[i], place->err,
-                                  "quantization_config.llm_int8_skip_modules: modules that stay as "
-                                  "they are are not in this version, expected lm_head alone "
-                                  "(plimsoll exec runs any training program)");
+                                  "quantization_config.llm_int8_skip_modules: modules that are not quantised are not "
+                                  "supported, expected lm_head alone (plimsoll exec runs any training program)");
     return PLIM_OK;
 }
 

@@ -78,95 +78,95 @@ static const struct refused_key {
     const enum plim_family *only, *but; /* NULL: all; none */
 } refused_keys[] = {
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
-    {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
-    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders of this family are not in this version",
+    {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not supported", OF_ALL},
+    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders of this family are not supported",
      BUT(SEQ2SEQ)},
     {"num_hidden_layers", HARMLESS_EMPTY, "beside it transformers makes num_decoder_layers of num_layers",
      OF(T5S)},
-    {"apply_spec_augment", HARMLESS_FALSE, "masked features are not in this version", OF(PLIM_FAMILY_WHISPER)},
-    {"encoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
+    {"apply_spec_augment", HARMLESS_FALSE, "SpecAugment is not supported", OF(PLIM_FAMILY_WHISPER)},
+    {"encoder_layerdrop", HARMLESS_ZERO, "layerdrop is not supported",
      OF(LAYERED)},
-    {"decoder_layerdrop", HARMLESS_ZERO, "blocks that are left out by chance are not in this version",
+    {"decoder_layerdrop", HARMLESS_ZERO, "layerdrop is not supported",
      OF(LAYERED)},
-    {"tie_word_embeddings", HARMLESS_TRUE, "embeddings of their own for both stacks are not in this version",
+    {"tie_word_embeddings", HARMLESS_TRUE, "separate embeddings of encoder and decoder are not supported",
      OF(BARTS)},
-    {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
+    {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not supported",
      BUT(ENCODERS)},
     {"use_bidirectional_attention", HARMLESS_FALSE,
-     "a decoder's bidirectional attention is not in this version",
+     "a decoder's bidirectional attention is not supported",
      OF(PLIM_FAMILY_GEMMA, PLIM_FAMILY_GEMMA2, PLIM_FAMILY_GEMMA3_TEXT, PLIM_FAMILY_GEMMA3)},
     {"use_bidirectional_attention", HARMLESS_VISION,
-     "a decoder's bidirectional attention is not in this version",
+     "a decoder's bidirectional attention is not supported",
      OF(PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4_UNIFIED_TEXT, PLIM_FAMILY_GEMMA4,
         PLIM_FAMILY_GEMMA4_UNIFIED)},
-    {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
+    {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not supported",
      OF(BERTS, PLIM_FAMILY_ESM)},
-    {"is_folding_model", HARMLESS_FALSE, "ESMFold is not in this version", OF(PLIM_FAMILY_ESM)},
-    {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
+    {"is_folding_model", HARMLESS_FALSE, "ESMFold is not supported", OF(PLIM_FAMILY_ESM)},
+    {"chunk_size_feed_forward", HARMLESS_ZERO, "chunked MLPs are not supported",
      OF(BERTS, PLIM_FAMILY_DISTILBERT, PLIM_FAMILY_ALBERT)},
-    {"inner_group_num", HARMLESS_ONE, "groups of several layers are not in this version", OF(PLIM_FAMILY_ALBERT)},
+    {"inner_group_num", HARMLESS_ONE, "groups of several layers are not supported", OF(PLIM_FAMILY_ALBERT)},
     {"sparse_prediction", HARMLESS_FALSE,
      "how many tokens the head sees depends on their values", OF(PLIM_FAMILY_MODERNBERT)},
-    {"conv_kernel_size", HARMLESS_ZERO, "a convolution beside the first block (deberta-v2-xlarge, -xxlarge) is not in "
-     "this version", OF(PLIM_FAMILY_DEBERTA_V2)},
-    {"embedding_size", HARMLESS_EMPTY, "embeddings of another width are not in this version",
+    {"conv_kernel_size", HARMLESS_ZERO, "a convolution beside the first block (deberta-v2-xlarge, -xxlarge) is not "
+                                        "supported", OF(PLIM_FAMILY_DEBERTA_V2)},
+    {"embedding_size", HARMLESS_EMPTY, "embeddings of another width than hidden_size are not supported",
      OF(PLIM_FAMILY_DEBERTA_V2)},
-    {"legacy", HARMLESS_TRUE, "the head of legacy: false is not in this version", OF(PLIM_FAMILY_DEBERTA_V2)},
-    {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
-     "in this version", OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT,
-                           PLIM_FAMILY_QWEN3_VL_MOE)},
-    {"mlp_layer_types", HARMLESS_EMPTY, "dense layers but the first are not in this version",
+    {"legacy", HARMLESS_TRUE, "the head of legacy: false is not supported", OF(PLIM_FAMILY_DEBERTA_V2)},
+    {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not supported",
+     OF(PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_QWEN3_NEXT,
+        PLIM_FAMILY_QWEN3_VL_MOE)},
+    {"mlp_layer_types", HARMLESS_EMPTY, "dense layers other than the first are not supported",
      OF(PLIM_FAMILY_GLM4_MOE_LITE)},
-    {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
+    {"output_router_logits", HARMLESS_FALSE, "the load-balancing loss is not supported",
      OF_EXPERTS},
-    {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
+    {"router_jitter_noise", HARMLESS_ZERO, "router noise is not supported",
      OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_MINIMAX_M2)},
     {"experts_implementation", HARMLESS_GROUPED,
-     "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
+     "only grouped products of experts are supported", OF_EXPERTS},
     {"_experts_implementation", HARMLESS_GROUPED,
-     "experts that are multiplied in another way than grouped are not in this version", OF_EXPERTS},
+     "only grouped products of experts are supported", OF_EXPERTS},
     {"vision_feature_layer", HARMLESS_LAST,
-     "results of another block of the tower than the last are not in this version",
+     "features of another vision block than the last are not supported",
      OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_INTERNVL)},
     {"vision_feature_layer", HARMLESS_LAST_BUT_ONE,
-     "results of another block of the tower than the last but one are not in this version", OF(PLIM_FAMILY_LLAVA)},
+     "features of another vision block than the last but one are not supported", OF(PLIM_FAMILY_LLAVA)},
     {"vision_feature_select_strategy", HARMLESS_DEFAULT,
-     "the token for a whole image is not among the text's in this version",
+     "the class token among the image features is not supported",
      OF(PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
-    {"vision_config.model_type", HARMLESS_CLIP, "a tower of another family is not in this version",
+    {"vision_config.model_type", HARMLESS_CLIP, "another vision tower is not supported",
      OF(PLIM_FAMILY_LLAVA)},
-    {"vision_config.attention_dropout", HARMLESS_ZERO, "dropout in a tower is not in this version",
+    {"vision_config.attention_dropout", HARMLESS_ZERO, "dropout in a vision tower is not supported",
      OF(PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
-    {"vision_config.hidden_dropout_prob", HARMLESS_ZERO, "dropout in a tower is not in this version",
+    {"vision_config.hidden_dropout_prob", HARMLESS_ZERO, "dropout in a vision tower is not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"vision_config.projection_dropout", HARMLESS_ZERO, "dropout in a tower is not in this version",
+    {"vision_config.projection_dropout", HARMLESS_ZERO, "dropout in a vision tower is not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"vision_config.use_qk_norm", HARMLESS_FALSE, "norms of a tower's queries and keys are not in this version",
+    {"vision_config.use_qk_norm", HARMLESS_FALSE, "normalised queries and keys of a vision tower are not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"vision_config.norm_type", HARMLESS_LAYER_NORM, "other norms of a tower are not in this version",
+    {"vision_config.norm_type", HARMLESS_LAYER_NORM, "other norms of a vision tower are not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"vision_config.use_mask_token", HARMLESS_FALSE, "a token for masked patches is not in this version",
+    {"vision_config.use_mask_token", HARMLESS_FALSE, "a token for masked patches is not supported",
      OF(PLIM_FAMILY_INTERNVL)},
     {"vision_config.use_absolute_position_embeddings", HARMLESS_TRUE,
-     "a tower without positions is not in this version", OF(PLIM_FAMILY_INTERNVL)},
-    {"vision_config.use_mean_pooling", HARMLESS_TRUE, "a norm behind the tower is not in this version",
+     "a vision tower without position embeddings is not supported", OF(PLIM_FAMILY_INTERNVL)},
+    {"vision_config.use_mean_pooling", HARMLESS_TRUE, "a norm after the vision tower is not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"downsample_ratio", HARMLESS_HALF, "tokens of other than 2 x 2 patches are not in this version",
+    {"downsample_ratio", HARMLESS_HALF, "image tokens of other than 2 x 2 patches are not supported",
      OF(PLIM_FAMILY_INTERNVL)},
-    {"multimodal_projector_bias", HARMLESS_TRUE, "a projector without biases is not in this version",
+    {"multimodal_projector_bias", HARMLESS_TRUE, "a projector without biases is not supported",
      OF(PLIM_FAMILY_LLAVA)},
-    {"multimodal_projector_bias", HARMLESS_FALSE, "biases of a projector are not in this version",
+    {"multimodal_projector_bias", HARMLESS_FALSE, "biases in the projector are not supported",
      OF(PLIM_FAMILY_MISTRAL3)},
-    {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not in this version",
+    {"projector_hidden_act", HARMLESS_GELU, "another activation of a projector is not supported",
      OF(PLIM_FAMILY_MISTRAL3, PLIM_FAMILY_LLAVA, PLIM_FAMILY_INTERNVL)},
-    {"qk_layernorm", HARMLESS_FALSE, "a norm of its own for each head is not in this version",
+    {"qk_layernorm", HARMLESS_FALSE, "separate norms for each head are not supported",
      OF(PLIM_FAMILY_STABLELM)},
-    {"alibi", HARMLESS_FALSE, "falcon's alibi is not in this version", OF(PLIM_FAMILY_FALCON)},
-    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not in this version",
+    {"alibi", HARMLESS_FALSE, "falcon's alibi is not supported", OF(PLIM_FAMILY_FALCON)},
+    {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not supported",
      OF(PLIM_FAMILY_LFM2, PLIM_FAMILY_LFM2_MOE)},
-    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF(PLIM_FAMILY_BLOOM)},
-    {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
-    {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
+    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not supported", OF(PLIM_FAMILY_BLOOM)},
+    {"output_hidden_states", HARMLESS_FALSE, "returning hidden states is not supported", OF_ALL},
+    {"output_attentions", HARMLESS_FALSE, "returning attention scores is not supported", OF_ALL},
 };
 
 static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
@@ -267,17 +267,19 @@ enum plim_status plim_hf_refuse_hybrid(const struct plim_yaml *yaml, enum plim_f
         return plim_yaml_fail(yaml, layers, err, "layer_types has %zu entries, expected num_hidden_layers = %g",
                               layers->count, wanted);
     if (other)
-        return plim_yaml_fail(yaml, other, err, "granitemoehybrid with layers of mamba, which all are that layer_types "
-                              "does not call attention, is not in this version (plimsoll exec runs any training "
-                              "program)");
+        return plim_yaml_fail(yaml, other, err, "granitemoehybrid with mamba layers (all that are not attention in "
+                                                "layer_types) is not supported (plimsoll exec runs any training "
+                                                "program)");
     if (!experts || plim_yaml_number(yaml, experts, &count, NULL) != PLIM_OK || count != 0)
         return plim_yaml_fail(yaml, experts ? experts : yaml->root, err, "granitemoehybrid with experts "
-                              "(num_local_experts, by default 8) is not in this version, expected 0 (plimsoll exec "
-                              "runs any training program)");
+                                                                         "(num_local_experts, by default 8) is not "
+                                                                         "supported, expected 0 (plimsoll exec runs "
+                                                                         "any training program)");
     if (!plim_yaml_is_text(positions, "rope"))
         return plim_yaml_fail(yaml, positions ? positions : yaml->root, err, "granitemoehybrid without positions "
-                              "(position_embedding_type) is not in this version, expected rope (plimsoll exec runs any "
-                              "training program)");
+                                                                             "(position_embedding_type) is not "
+                                                                             "supported, expected rope (plimsoll "
+                                                                             "exec runs any training program)");
     return PLIM_OK;
 }
 
@@ -328,12 +330,12 @@ static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct p
                               node->text);
     if (plim_family_has_task(family, PLIM_TASK_SEQ2SEQ_LM))
         return plim_yaml_fail(yaml, node, err,
-                              "architectures names %.64s, expected an encoder and a decoder that generates (to plan "
-                              "it as one, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any "
-                              "training program)", node->text);
+                              "architectures names %.64s, expected an encoder-decoder for conditional generation (to "
+                              "plan it as one, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs "
+                              "any training program)", node->text);
     return plim_yaml_fail(
         yaml, node, err,
-        "architectures names %.64s, expected a masked language model, a classification of sequences or tokens, or "
+        "architectures names %.64s, expected a masked language model, a classification of sequences or of tokens, or "
         "question answering (to plan it as one, write a spec with model: {hf: FILE, family: NAME, task: TASK}; "
         "plimsoll exec runs any training program)",
         node->text);

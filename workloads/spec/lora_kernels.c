@@ -54,7 +54,7 @@ static enum plim_status check_family(const struct plim_spec *spec, const char *k
     if (is_known || (layers_are_known[family] && !of_attention)) return PLIM_OK;
     if (is_untried[family])
         return plim_fail(err, PLIM_SPEC,
-                         "train.lora.%s is true, and what axolotl makes of %s is not in this version, expected false "
+                         "train.lora.%s is true, and what axolotl makes of %s is not supported, expected false "
                          "(plimsoll exec runs any training program)",
                          key, plim_family_names[family]);
     return plim_fail(err, PLIM_SPEC,
@@ -97,11 +97,11 @@ enum plim_status plim_spec_check_lora_kernels(const struct plim_spec *spec, stru
                          "train.quantization.prepare false or train.upcast undone",
                          key);
     if (spec->quantization.type == PLIM_QUANTIZATION_INT8) beside = "train.quantization int8, which axolotl refuses";
-    if (lora->dora) beside = "train.lora.dora, which is not in this version";
+    if (lora->dora) beside = "train.lora.dora, which is not supported";
     if (plim_loop_is_trl(spec->loop)) beside = "one of TRL's trainers, which axolotl's functions are not of";
     if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP) && spec->fsdp_plan != PLIM_FSDP_PLAN_AXOLOTL)
         beside = "fsdp without train.fsdp_plan axolotl";
-    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3)) beside = "zero3, which is not in this version";
+    if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3)) beside = "zero3, which is not supported";
     if (!beside) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC, "train.lora.%s is true beside %s, expected false", key, beside);
 }

@@ -248,7 +248,7 @@ static enum plim_status check_gemma4(const struct plim_spec *spec, const char **
     if (model->rope != PLIM_ROPE_DEFAULT && model->rope != PLIM_ROPE_PROPORTIONAL) {
         *culprit = "rope_parameters";
         return plim_fail(err, PLIM_SPEC, "the rope_type of full_attention is %s, expected default or proportional: "
-                         "others are not in this version for %s", plim_rope_names[model->rope],
+                                         "others are not supported for %s", plim_rope_names[model->rope],
                          plim_family_names[model->family]);
     }
     if (model->heads % model->global_kv_heads)
@@ -472,8 +472,8 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
         REFUSE(LAST_SPARSE, "no layer has experts by moe_layer_start_index, moe_layer_end_index and "
                "moe_layer_interval, expected one");
     if (model->activation == PLIM_ACTIVATION_XIELU && model->family != PLIM_FAMILY_APERTUS)
-        REFUSE(ACTIVATION, "the activation function is xielu, which has parameters and is in this version for apertus "
-               "alone, expected another one");
+        REFUSE(ACTIVATION, "the activation function is xielu, which has parameters and is supported for apertus "
+                           "alone, expected another one");
     if ((st = check_deepseek_v2(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_distances(model, culprit, err)) != PLIM_OK) return st;
     if ((st = check_esm(model, culprit, err)) != PLIM_OK) return st;

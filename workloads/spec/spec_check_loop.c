@@ -32,14 +32,14 @@ static enum plim_status check_evaluation(const struct plim_spec *spec, struct pl
                          plim_predictions_names[asked->keeps]);
     if (keeps && spec->model.task == PLIM_TASK_QUESTION_ANSWERING)
         return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.keeps is %s and model.task question-answering, whose answers are two, which "
-                         "is not in this version (plimsoll exec runs the training script as it is)",
+                         "train.evaluation.keeps is %s and model.task question-answering, whose answers are two, "
+                         "which is not supported (plimsoll exec runs the training script as it is)",
                          plim_predictions_names[asked->keeps]);
     bool has_liger = plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE);
     if (keeps && (has_liger || spec->cut_cross_entropy))
         return plim_fail(err, PLIM_SPEC,
-                         "train.evaluation.keeps is %s and train.%s true, which is not in this version "
-                         "(plimsoll exec runs the training script as it is)", plim_predictions_names[asked->keeps],
+                         "train.evaluation.keeps is %s and train.%s true, which is not supported (plimsoll exec runs "
+                         "the training script as it is)", plim_predictions_names[asked->keeps],
                          has_liger ? "liger" : "cut_cross_entropy");
     return PLIM_OK;
 }
@@ -72,7 +72,7 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
         enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
         if (precision == PLIM_PRECISION_BF16 || precision == PLIM_PRECISION_FP16)
             return plim_fail(err, PLIM_SPEC,
-                             "train.precision is %s and train.loop trainer with ZeRO, which is not in this version, "
+                             "train.precision is %s and train.loop trainer with ZeRO, which is not supported, "
                              "expected %s-mixed: Trainer's %s=True, with which DeepSpeed computes in it",
                              plim_precision_names[precision], plim_precision_names[precision],
                              plim_precision_names[precision]);
@@ -110,7 +110,7 @@ static enum plim_status check_fsdp_plan(const struct plim_spec *spec, struct pli
         what = "codes in uint8 (train.quantization.storage), which it shards, too";
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.fsdp_plan is axolotl beside %s: this is not in this version, expected accelerate", what);
+                     "train.fsdp_plan is axolotl, which is not supported with %s, expected accelerate", what);
 }
 
 /* accelerate's plan of a model with a tower has the choice. */
@@ -132,7 +132,7 @@ static enum plim_status check_upcast(const struct plim_spec *spec, struct plim_e
                   plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3);
     if (spec->upcast != PLIM_UPCAST_NONE && is_cut)
         return plim_fail(err, PLIM_SPEC,
-                         "train.upcast is %s beside fsdp or zero3, which is not in this version, expected none",
+                         "train.upcast is %s beside fsdp or zero3, which is not supported, expected none",
                          plim_upcast_names[spec->upcast]);
     for (size_t i = 0; spec->upcast == PLIM_UPCAST_KEPT && i < spec->precision.count; i++) {
         enum plim_precision precision = (enum plim_precision)spec->precision.values[i];
@@ -223,15 +223,15 @@ static const char *why_no_generation(const struct plim_spec *spec)
 static const char *why_no_grpo(const struct plim_spec *spec)
 {
     bool has_vllm = spec->grpo.vllm != PLIM_VLLM_NONE;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) return "a model that is no causal language model";
-    if (spec->packing) return "data.packing, which it has not";
-    if (spec->evaluation.batch) return "train.evaluation, whose answers are generated, too";
-    if (spec->label_smoothing > 0) return "train.label_smoothing, which it has not";
-    if (spec->model.experts && has_vllm) return "experts, which it brings to vLLM";
-    if (spec->quantization.type && has_vllm) return "a quantised base, whose codes vLLM is brought";
-    if (spec->lora.dora && has_vllm) return "train.lora.dora, whose weights it makes anew when it merges them for vLLM";
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) return "a model that is not a causal language model";
+    if (spec->packing) return "data.packing, which it does not have";
+    if (spec->evaluation.batch) return "train.evaluation, which generates answers, too";
+    if (spec->label_smoothing > 0) return "train.label_smoothing, which it does not have";
+    if (spec->model.experts && has_vllm) return "experts, which would be sent to vLLM";
+    if (spec->quantization.type && has_vllm) return "a quantised base, whose codes would be sent to vLLM";
+    if (spec->lora.dora && has_vllm) return "train.lora.dora, whose merged weights would be sent to vLLM";
     if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO2))
-        return has_vllm ? "fsdp or zero3, in which it gathers what vLLM is brought"
+        return has_vllm ? "fsdp or zero3, whose gathered weights would be sent to vLLM"
                         : "fsdp or zero3, in which it gathers the weights for a generation";
     return has_vllm ? NULL : why_no_generation(spec);
 }
@@ -240,7 +240,7 @@ static const char *why_no_grpo(const struct plim_spec *spec)
 static const char *why_no_rewards(const struct plim_spec *spec)
 {
     if (!plim_family_is_decoder(spec->model.family)) return "an encoder";
-    if (spec->packing) return "data.packing, which it has not";
+    if (spec->packing) return "data.packing, which it does not have";
     if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) return "train.evaluation.keeps, which are rewards";
     if (spec->label_smoothing > 0) return "train.label_smoothing, for which it has no labels";
     return NULL;
@@ -274,7 +274,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     bool keeps = spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     const char *what = NULL;
     if (spec->loop == PLIM_LOOP_TRL_REWARD) what = why_no_rewards(spec);
-    else if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    else if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
     else if (spec->loop == PLIM_LOOP_TRL_GRPO) what = why_no_grpo(spec);
     else if (spec->packing == PLIM_PACKING_YES) what = "data.packing yes, where it has one-row";
     else if (spec->label_smoothing > 0 && spec->model.experts)
@@ -287,7 +287,7 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
     else if (is_dpo && spec->label_smoothing > 0) what = "train.label_smoothing, which is another thing there";
     else if (spec->packing == PLIM_PACKING_ONE_ROW && spec->model.experts && spec->model.aux_loss_coef > 0)
         what = "data.packing and experts, whose balance is counted in another way without a mask";
-    else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it has not";
+    else if (is_dpo && spec->packing == PLIM_PACKING_ONE_ROW) what = "data.packing, which it does not have";
     else if (is_dpo && spec->model.experts) what = "experts, whose balance it adds to the loss";
     else if (is_whole && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))
         what = "fsdp without adapters, in which it cuts the reference as a whole";
@@ -297,8 +297,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "ZeRO and train.precomputed_reference, for which DeepSpeed takes the model before it is trained";
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "
-                     "script as it is)", plim_loop_names[spec->loop], what);
+                     "train.loop is %s, which is not supported with %s (plimsoll exec runs the training script as it "
+                     "is)", plim_loop_names[spec->loop], what);
 }
 
 /* Rows of several documents, as _check_padding_free() of ms-swift's SftArguments requires them */
@@ -320,7 +320,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
 {
     const char *what = NULL;
     if (spec->loop != PLIM_LOOP_SWIFT_SFT) return PLIM_OK;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
     else if (spec->model.vision.layers) what = "a model of images and text, whose embeddings it makes itself";
     else if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) what = "train.liger";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of whose loss it is told otherwise";
@@ -328,7 +328,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
     else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
     if (!what) return check_swift_packing(spec, err);
     return plim_fail(err, PLIM_SPEC,
-                     "train.loop is swift-sft beside %s: this is not in this version (plimsoll exec runs the training "
+                     "train.loop is swift-sft, which is not supported with %s (plimsoll exec runs the training "
                      "script as it is)", what);
 }
 
@@ -338,8 +338,8 @@ static enum plim_status check_logits(const struct plim_spec *spec, struct plim_e
     bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;
     const char *what = NULL;
     if (!plim_loop_makes_logits(spec->loop)) return PLIM_OK;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is no causal language model";
-    else if (spec->packing) what = "data.packing, which it has not";
+    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
+    else if (spec->packing) what = "data.packing, which it does not have";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of which it takes no notice";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps, which it has not";
     else if (spec->model.experts) what = "experts";
@@ -350,8 +350,8 @@ static enum plim_status check_logits(const struct plim_spec *spec, struct plim_e
     }
     if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.loop is %s beside %s: this is not in this version (plimsoll exec runs the training "
-                     "program as it is)", plim_loop_names[spec->loop], what);
+                     "train.loop is %s, which is not supported with %s (plimsoll exec runs the training program as "
+                     "it is)", plim_loop_names[spec->loop], what);
 }
 
 const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {

@@ -137,7 +137,7 @@ static enum plim_status read_origin(const struct plim_yaml *yaml,
     enum plim_family family = PLIM_FAMILY_GPT2;
     if (zoo && (hf || family_node))
         return plim_yaml_fail(yaml, zoo, err,
-                              "model.zoo stands beside model.%s, expected one of them",
+                              "model.zoo is given with model.%s, expected one of them",
                               hf ? "hf" : "family");
     if (!hf && !zoo && !family_node)
         return plim_yaml_fail(yaml, section, err,

@@ -266,9 +266,9 @@ static enum plim_status check_parameters(const struct plim_spec *spec, struct pl
                          "mlp.experts.down_proj");
     for (const char *at = lora->parameters; plim_modules_next(&at, name);)
         if (!is_stacked(name))
-            return plim_fail(err, PLIM_SPEC, "train.lora.parameters has '%s', which is not known here, expected "
-                             "gate_up_proj or down_proj of experts, or a router's gate.weight (plimsoll exec runs any "
-                             "training program)", name);
+            return plim_fail(err, PLIM_SPEC, "train.lora.parameters has '%s', which is not supported, expected "
+                                             "gate_up_proj or down_proj of experts, or a router's gate.weight "
+                                             "(plimsoll exec runs any training program)", name);
     if (lora->dropout > 0) what = "dropout";
     if (lora->dora) what = "dora";
     if (!what || !spec->model.experts) return PLIM_OK; /* otherwise they match nothing, and cause a warning */
@@ -310,7 +310,7 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
     if (!*lora->targets)
         return plim_fail(
             err, PLIM_SPEC,
-            "train.lora has no targets and peft no default for %s, expected module names",
+            "train.lora has no targets and peft no default for %s, expected module names, or all-linear",
             plim_family_names[spec->model.family]);
     enum plim_status st = stacked ? take_stacked(lora, stacked, err) : PLIM_OK;
     if (st == PLIM_OK) st = check_parameters(spec, err);

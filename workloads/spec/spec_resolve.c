@@ -56,7 +56,7 @@ static enum plim_status check_labels(const struct plim_spec *spec, struct plim_e
                              plim_precision_names[spec->precision.values[i]]);
     if (!plim_family_info(spec->model.family)->images) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "model.num_labels is 1: regression of images is not in this version, expected two labels or more "
+                     "model.num_labels is 1: regression of images is not supported, expected two labels or more "
                      "(plimsoll exec runs any training program)");
 }
 
@@ -89,12 +89,12 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
          in_tf32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_TF32);
     if (model->family == PLIM_FAMILY_VIT)
         return plim_fail(err, PLIM_SPEC,
-                         "train.attention is flash_attention_2, which is not in this version for vit, "
-                         "expected sdpa or eager (plimsoll exec runs the training script as it is)");
+                         "train.attention is flash_attention_2, which is not supported for vit, expected sdpa or "
+                         "eager (plimsoll exec runs the training script as it is)");
     if (model->key_rank)
         return plim_fail(err, PLIM_SPEC,
-                         "train.attention is flash_attention_2, which takes no values of another size than the keys "
-                         "and is not in this version for latent attention, expected sdpa or eager");
+                         "train.attention is flash_attention_2, which needs values as wide as keys and is not "
+                         "supported for latent attention, expected sdpa or eager");
     if (in_fp32 || in_tf32)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which computes in 16 bits only, and "
@@ -104,12 +104,12 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
     if (spec->packing == PLIM_PACKING_YES)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2 and data.packing is yes, whose rows of several "
-                         "documents are not in this version, expected no or one-row, or sdpa (plimsoll exec runs the "
+                         "documents are not supported, expected no or one-row, or sdpa (plimsoll exec runs the "
                          "training script as it is)");
     if (spec->packing == PLIM_PACKING_ONE_ROW && spec->transformers != PLIM_TRANSFORMERS_5_17)
         return plim_fail(err, PLIM_SPEC,
-                         "train.attention is flash_attention_2 and data.packing is one-row, which is not in this "
-                         "version for train.transformers %s, expected 5.17",
+                         "train.attention is flash_attention_2 and data.packing is one-row, which is not supported "
+                         "for train.transformers %s, expected 5.17",
                          plim_transformers_names[spec->transformers]);
     if (model->head_dim > MAX_HEAD)
         return plim_fail(err, PLIM_SPEC,
@@ -152,8 +152,8 @@ static enum plim_status check_kept_norms(const struct plim_spec *spec, struct pl
     bool is_fp16 = all || plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
     if (spec->model.family != PLIM_FAMILY_GPT_OSS || !is_fp16) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.%s is fp16, in which transformers keeps the norms of gpt_oss in fp32: that is not in this "
-                     "version, expected bf16 or fp32 (plimsoll exec runs any training program)",
+                     "train.%s is fp16, in which transformers keeps the norms of gpt_oss in fp32: that is not "
+                     "supported, expected bf16 or fp32 (plimsoll exec runs any training program)",
                      all ? "precision" : "weights");
 }
 
@@ -162,8 +162,8 @@ static enum plim_status check_latents(const struct plim_spec *spec, struct plim_
 {
     if (!spec->model.key_rank || spec->torch == PLIM_TORCH_2_11) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.torch is %s, whose latent attention is not in this version, expected 2.11 (plimsoll exec "
-                     "runs any training program)", plim_torch_names[spec->torch]);
+                     "train.torch is %s, whose latent attention is not supported, expected 2.11 (plimsoll exec runs "
+                     "any training program)", plim_torch_names[spec->torch]);
 }
 
 /* torch's _grouped_mm of the experts: "strides should be multiple of 16 bytes" */
@@ -189,7 +189,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
     if (model->key_rank)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, and Liger's kernels for %s are not in this version, expected false "
+                         "train.liger is true, and Liger's kernels for %s are not supported, expected false "
                          "(plimsoll exec runs the training script as it is)", plim_family_names[model->family]);
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
     struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
@@ -204,8 +204,8 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
                          plim_family_names[model->family]);
     if (liger.mlp >= PLIM_LIGER_MLP_RELU2)
         return plim_fail(err, PLIM_SPEC,
-                         "train.liger is true, and Liger's kernels for the %s of %s are not in this version, "
-                         "expected train.liger_kernels.glu false (plimsoll exec runs the training script as it is)",
+                         "train.liger is true, and Liger's kernels for the %s of %s are not supported, expected "
+                         "train.liger_kernels.glu false (plimsoll exec runs the training script as it is)",
                          liger.mlp == PLIM_LIGER_MLP_RELU2 ? "activation" : "experts",
                          plim_family_names[model->family]);
     if (liger.mlp == PLIM_LIGER_MLP_SWIGLU && model->activation != PLIM_ACTIVATION_SILU)
@@ -214,7 +214,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
     for (size_t i = 0; i < spec->sharding.count && !plim_loop_is_trainers(spec->loop); i++)
         if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
             return plim_fail(err, PLIM_SPEC,
-                             "train.liger is true and train.sharding is %s, which is in this version with train.loop "
+                             "train.liger is true and train.sharding is %s, which is supported with train.loop "
                              "trainer or one of TRL's, expected ddp or none",
                              plim_sharding_names[spec->sharding.values[i]]);
     return PLIM_OK;
@@ -243,8 +243,9 @@ static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_e
                 model->linear_kernel <= PLIM_CONV1D_TOKENS_MAX;
     if (plim_family_info(model->family)->convolves && spec->linear_attention.causal_conv1d)
         return plim_fail(err, PLIM_SPEC,
-                         "train.causal_conv1d is true, and the package's convolution of %s is not in this version, "
-                         "expected false (plimsoll exec runs any training program)", plim_family_names[model->family]);
+                         "train.causal_conv1d is true, and the package's convolution of %s is not supported, "
+                         "expected false (plimsoll exec runs any training "
+                         "program)", plim_family_names[model->family]);
     if (!plim_family_info(model->family)->linear || !spec->linear_attention.causal_conv1d || fits) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.causal_conv1d is true, and the package takes multiples of %d channels and %d to %d tokens, "
@@ -264,7 +265,7 @@ static enum plim_status check_cut(const struct plim_spec *spec, struct plim_erro
                          plim_family_names[model->family], plim_task_names[model->task]);
     if (plim_loop_is_trl(spec->loop))
         return plim_fail(err, PLIM_SPEC,
-                         "train.cut_cross_entropy is true and train.loop is %s, which is not in this version, expected "
+                         "train.cut_cross_entropy is true and train.loop is %s, which is not supported, expected "
                          "trainer or plain", plim_loop_names[spec->loop]);
     struct plim_liger_patches liger = plim_liger_taken(&plim_family_info(model->family)->liger, &spec->liger_kernels);
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE) && liger.loss != PLIM_LIGER_LOSS_NONE)
@@ -274,7 +275,7 @@ static enum plim_status check_cut(const struct plim_spec *spec, struct plim_erro
     for (size_t i = 0; i < spec->sharding.count && spec->loop == PLIM_LOOP_PLAIN; i++)
         if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
             return plim_fail(err, PLIM_SPEC,
-                             "train.cut_cross_entropy is true and train.sharding is %s, which is in this version with "
+                             "train.cut_cross_entropy is true and train.sharding is %s, which is supported with "
                              "train.loop trainer, expected ddp or none",
                              plim_sharding_names[spec->sharding.values[i]]);
     return PLIM_OK;
@@ -297,7 +298,7 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
         if (spec->seq.values[i] > longest)
             return plim_fail(
                 err, PLIM_SPEC,
-                "data.seq is %lld, expected at most %s%s = %lld: %s learns its positions",
+                "data.seq is %lld, expected at most %s%s = %lld: %s has learned positions",
                 (long long)spec->seq.values[i],
                 plim_family_key_name(model->family, PLIM_FIELD_POSITIONS),
                 longest < model->positions ? " - pad_token_id - 1" : "", (long long)longest,
@@ -436,7 +437,7 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
     if (spec->accumulation && spec->schedule_count)
         return plim_fail(
             err, PLIM_SPEC,
-            "train.accumulation stands beside train.accumulation_schedule, expected one of them");
+            "train.accumulation is given with train.accumulation_schedule, expected one of them");
     if (!spec->effective_batch || reaches_effective_batch(spec)) return PLIM_OK;
     char given[128] = "";
     if (spec->micro_batch.count == 1)

@@ -55,7 +55,8 @@ static const char *fails_beside(const struct plim_spec *spec)
 {
     if (!spec->model.mel_bins || !plim_loop_is_trainers(spec->loop)) return NULL;
     if (spec->label_smoothing > 0)
-        return "train.label_smoothing: Trainer holds the labels back, of which the model makes what its decoder reads";
+        return "train.label_smoothing: Trainer takes the labels away, from which the model derives its decoder's "
+               "input";
     bool is_pure = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_BF16) ||
                    plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16);
     return is_pure ? "weights in 16 bits without autocast: features are fp32 (Input type (float) and bias type should "
@@ -66,8 +67,8 @@ static const char *fails_beside(const struct plim_spec *spec)
 enum plim_status plim_spec_check_freezing(const struct plim_spec *spec, struct plim_error *err)
 {
     if (!spec->freeze_encoder || spec->model.mel_bins) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "train.freeze_encoder is true, expected false for %s, of which no encoder is left "
-                     "as it is in this version", plim_family_names[spec->model.family]);
+    return plim_fail(err, PLIM_SPEC, "train.freeze_encoder is true, expected false for %s, whose encoder cannot be "
+                                     "frozen", plim_family_names[spec->model.family]);
 }
 
 enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct plim_error *err)
@@ -82,8 +83,8 @@ enum plim_status plim_spec_check_target(const struct plim_spec *spec, struct pli
                          "tokens: all sounds are as long as its encoder", (long long)spec->target_seq, family);
     int64_t target = plim_spec_target(spec), longest = spec->model.positions;
     if (longest && target > longest)
-        return plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected at most max_position_embeddings = %lld: %s "
-                         "learns its positions", (long long)target, (long long)longest, family);
+        return plim_fail(err, PLIM_SPEC, "data.target_seq is %lld, expected at most max_position_embeddings = %lld: "
+                                         "%s has learned positions", (long long)target, (long long)longest, family);
     const char *failing = fails_beside(spec);
     if (failing)
         return plim_fail(err, PLIM_SPEC, "%s: Trainer fails with %s so, expected another", failing, family);

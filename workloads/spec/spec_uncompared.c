@@ -103,7 +103,7 @@ static const char *of_model(const struct plim_spec *spec, uint64_t what)
     bool has_longer = spec->model.rope == PLIM_ROPE_DYNAMIC || spec->model.rope == PLIM_ROPE_LONGROPE;
     bool is_fp16 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16) ||
                    plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16);
-    if (what & LONGER_ROPE && has_longer) return "model.rope_parameters that follow the sequence";
+    if (what & LONGER_ROPE && has_longer) return "model.rope_parameters that depend on the sequence length";
     if (what & FP16 && is_fp16) return "weights in fp16, beside which transformers keeps some in fp32 "
                                        "(_keep_in_fp32_modules)";
     if (what & FP16_BY_VALUES && is_fp16)
@@ -186,11 +186,11 @@ enum plim_status plim_spec_check_uncompared(const struct plim_spec *spec, struct
                                                       : "";
     const char *found = asked_for(spec, uncompared[spec->model.family].always);
     if (found)
-        return plim_fail(err, PLIM_SPEC, "%s beside %s%s: this is not in this version (plimsoll exec runs any "
-                         "training program)", found, beside, family);
+        return plim_fail(err, PLIM_SPEC, "%s with %s%s is not supported (plimsoll exec runs any training "
+                                         "program)", found, beside, family);
     bool has_images = plim_spec_images(spec).count > 0;
     found = has_images ? asked_for(spec, uncompared[spec->model.family].with_images) : NULL;
     return !found ? PLIM_OK
-                  : plim_fail(err, PLIM_SPEC, "%s beside images in rows of %s: this is not in this version, expected "
-                              "data.images 0 (plimsoll exec runs any training program)", found, family);
+                  : plim_fail(err, PLIM_SPEC, "%s with images in rows of %s is not supported, expected data.images 0 "
+                                              "(plimsoll exec runs any training program)", found, family);
 }

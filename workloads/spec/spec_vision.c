@@ -57,7 +57,7 @@ static enum plim_status check_head(const struct plim_place *place, const struct 
     if (head && head->kind == PLIM_YAML_SCALAR && (!strcmp(head->text, "false") || !strcmp(head->text, "False")))
         return PLIM_OK;
     return plim_value_refuse(place, head ? head : config, "vision_use_head: false, as it is published; a tower's "
-                             "pooling head is not in this version");
+                                                          "pooling head is not supported");
 }
 
 /* PixtralVisionConfig and CLIPVisionConfig, whose defaults differ from the towers that Mistral3Config and LlavaConfig
@@ -182,8 +182,8 @@ static enum plim_status check_pooled(const struct plim_vision *v, const char **c
     *culprit = "vision_image_size";
     int64_t unit = v->patch_size * v->merge_size;
     if (v->has_class && (v->image_size < unit || v->image_size % unit))
-        return plim_fail(err, PLIM_SPEC, "vision_image_size is %lld, expected a multiple of %lld, of which one token "
-                         "is made", (long long)v->image_size, (long long)unit);
+        return plim_fail(err, PLIM_SPEC, "vision_image_size is %lld, expected a multiple of %lld, the size of a "
+                                         "token", (long long)v->image_size, (long long)unit);
     if (v->has_class) return PLIM_OK;
     *culprit = "mm_tokens_per_image";
     int64_t side = v->image_size / v->patch_size, tokens = side / (v->merge_size ? v->merge_size : 1);
@@ -208,11 +208,11 @@ static enum plim_status check_clipped(const struct plim_model_config *model, con
                          "expected key-value heads that divide it", (long long)v->heads, (long long)v->kv_heads);
     *culprit = "vision_head_dim";
     if (v->head_dim % 4)
-        return plim_fail(err, PLIM_SPEC, "vision_head_dim is %lld, expected a multiple of 4, as heads turn by rows and "
-                         "columns", (long long)v->head_dim);
+        return plim_fail(err, PLIM_SPEC, "vision_head_dim is %lld, expected a multiple of 4, for rotary embeddings "
+                                         "in two dimensions", (long long)v->head_dim);
     *culprit = v->layers > PLIM_MAX_CLIPPED ? "vision_num_hidden_layers" : "audio_num_hidden_layers";
     if (v->layers > PLIM_MAX_CLIPPED || a->layers > PLIM_MAX_CLIPPED)
-        return plim_fail(err, PLIM_SPEC, "a tower of %s has more than %d blocks, which is not in this version",
+        return plim_fail(err, PLIM_SPEC, "a tower of %s has more than %d blocks, which is not supported",
                          plim_family_names[model->family], PLIM_MAX_CLIPPED);
     *culprit = "audio_num_attention_heads";
     if (a->layers && a->hidden_size % a->heads)
@@ -236,12 +236,11 @@ enum plim_status plim_vision_check(const struct plim_model_config *model, const 
     *culprit = v->row_ends ? "vision_num_attention_heads" : "vision_num_heads";
     if (v->hidden_size % v->heads || v->hidden_size / v->heads % 4)
         return plim_fail(err, PLIM_SPEC, "vision_hidden_size is %lld and %s %lld, expected heads whose width is a "
-                         "multiple of 4, which turn by rows and columns",
+                                         "multiple of 4, for rotary embeddings in two dimensions",
                          (long long)v->hidden_size, *culprit, (long long)v->heads);
     *culprit = "vision_window_size";
     if (v->window_size && v->window_size / v->merge_size / v->patch_size < 1)
-        return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, of which one token is "
-                         "made",
+        return plim_fail(err, PLIM_SPEC, "vision_window_size is %lld, expected at least %lld, the size of a token",
                          (long long)v->window_size, (long long)(v->merge_size * v->patch_size));
     *culprit = "vision_deepstack_visual_indexes";
     for (int64_t i = 0; i < v->deep_count; i++)
@@ -277,20 +276,21 @@ static enum plim_status check_sizes(const struct plim_spec *spec, const struct p
     if (!spec->images.height != !spec->images.width)
         return plim_fail(err, PLIM_SPEC, "data.image_height or data.image_width is given, expected both or neither");
     if (v->out_hidden_size != spec->model.hidden_size) /* the class's defaults do not match */
-        return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: the "
-                         "tower's result stands among the text's tokens",
+        return plim_fail(err, PLIM_SPEC, "vision_out_hidden_size is %lld and hidden_size %lld, expected the same: "
+                                         "image features replace tokens of the text",
                          (long long)v->out_hidden_size, (long long)spec->model.hidden_size);
     if (v->image_size && !v->has_tiles && (images->height != v->image_size || images->width != v->image_size))
-        return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected none, or %lld "
-                         "as the model's processor makes all images", (long long)images->height,
+        return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected none, or "
+                                         "%lld, the size to which the model's processor resizes "
+                                         "images", (long long)images->height,
                          (long long)images->width, (long long)v->image_size);
     int64_t unit = v->has_tiles ? v->image_size : v->patch_size * v->merge_size;
     if (!images->height)
-        return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, of which one token is "
-                         "made", (long long)spec->images.pixels, (long long)(unit * unit));
+        return plim_fail(err, PLIM_SPEC, "data.image_pixels is %lld, expected at least %lld, the size of a token",
+                         (long long)spec->images.pixels, (long long)(unit * unit));
     if (images->height % unit || images->width % unit)
         return plim_fail(err, PLIM_SPEC, "data.image_height is %lld and data.image_width %lld, expected multiples of "
-                         "%lld, as the model's processor leaves images",
+                                         "%lld, as the model's processor resizes images",
                          (long long)images->height, (long long)images->width, (long long)unit);
     int64_t tokens = plim_image_extent(v, images), least = plim_image_shortest_row(v, images);
     for (size_t i = 0; i < spec->seq.count; i++)

@@ -6,7 +6,7 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
 {
     bool is_encoder = !plim_family_has_task(config->family, PLIM_TASK_CAUSAL_LM);
     if (config->family == PLIM_FAMILY_ELECTRA)
-        return "electra, whose class names no blocks to shard, is not known here by accelerate's FSDP2 (plimsoll exec "
+        return "electra, whose class names no blocks to shard, is not supported by accelerate's FSDP2 (plimsoll exec "
                "runs the program)";
     return is_encoder && config->family != PLIM_FAMILY_DISTILBERT
                ? "accelerate 1.15 fails to shard the embedding of bert, roberta, xlm-roberta, modernbert and vit by "
@@ -18,7 +18,7 @@ static const char *accelerate_refuses(const struct plim_model_config *config)
 static const char *torchao_refuses(const struct plim_train_setting *setting)
 {
     if (!plim_loop_is_trainers(setting->loop))
-        return "torchao's optimizers under fsdp are known here with --loop trainer; a program runs under exec";
+        return "torchao's optimizers under fsdp are supported with --loop trainer (plimsoll exec runs the program)";
     bool widens = fsdp_is_mixed(setting) && setting->fsdp_plan == PLIM_FSDP_PLAN_ACCELERATE;
     bool is_in_fp32 = setting->lora.r || widens || decoder_parameter_dtype(setting) == PLIM_F32;
     if (is_in_fp32) return NULL;
@@ -40,8 +40,8 @@ static const char *fused_loss_refuses(const struct plim_model_config *config, co
                          : "cut cross entropy fails beside adapters under fsdp, where nothing gathers the weight of an "
                            "untied head (Received c as a torch.distributed.tensor.DTensor)";
     if (setting->evaluation.batch)
-        return "evaluations with Liger's loss or cut cross entropy under fsdp leave the head and the last norm whole, "
-               "which is not known here; a program runs under exec";
+        return "evaluations with Liger's loss or cut cross entropy under fsdp leave the head and the last norm "
+               "whole, which is not supported (plimsoll exec runs the program)";
     return NULL;
 }
 
@@ -50,7 +50,7 @@ const char *fsdp_refuses(const struct plim_device_info *info,
                          const struct plim_train_setting *setting)
 {
     if (!info->simulated)
-        return "fsdp is simulated only: one GPU has not the parameters of the others";
+        return "fsdp is simulated only: one GPU does not have the shards of the others";
     if (setting->world < 2) return "fsdp shards over 2 GPUs or more (world)";
     const char *why = plim_loop_is_trainers(setting->loop) ? accelerate_refuses(config) : NULL;
     if (why) return why;
@@ -68,11 +68,11 @@ const char *fsdp_refuses(const struct plim_device_info *info,
         return "FSDP's policy casts the codes of quantised weights (train.quantization.storage), which are lost: store "
                "them in the type of train.precision, or as uint8";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE && !plim_loop_is_trainers(setting->loop))
-        return "quantised weights under fsdp are known here with --loop trainer; a program runs under exec";
+        return "quantised weights under fsdp are supported with --loop trainer (plimsoll exec runs the program)";
     bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
     if (is_reentrant && !plim_loop_is_trainers(setting->loop))
-        return "reentrant checkpointing under fsdp is known here with --loop trainer: else use_reentrant false, or a "
-               "program under exec";
+        return "reentrant checkpointing under fsdp is supported with --loop trainer: else use_reentrant false "
+               "(plimsoll exec runs the program)";
     enum plim_family f = config->family;
     bool rotates_in_fp32 = f == PLIM_FAMILY_OLMO || f == PLIM_FAMILY_OLMO2 || f == PLIM_FAMILY_OLMO3 ||
                            f == PLIM_FAMILY_ERNIE4_5;

@@ -173,8 +173,7 @@ static void note_oom(const struct training_run *r, struct plim_replay *out)
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
     if (r->restless)
         snprintf(out->why, sizeof out->why,
-                 "out of memory sooner or later: it needs cached memory back, and %d micro-steps "
-                 "did not come to repeat",
+                 "out of memory: it has to free cached memory, and %d micro-steps did not repeat",
                  PLIM_REPLAY_PROOF_MICRO_STEPS);
     else if (e->oom_asked_bytes)
         snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",

@@ -10,15 +10,16 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
 {
     if (!plim_loop_is_trainers(setting->loop)) return NULL;
     if (setting->accumulation > MOST_BATCHES)
-        return "transformers' Trainer (train.loop) is played with at most 65,536 micro-steps, whose batches it keeps";
-    if (setting->prompt >= setting->seq) return "a row (data.seq) ends in its prompt (data.prompt)";
+        return "transformers' Trainer (train.loop) is simulated with at most 65,536 micro-steps, whose batches it "
+               "keeps";
+    if (setting->prompt >= setting->seq) return "a row (data.seq) is not longer than its prompt (data.prompt)";
     if (setting->loop != PLIM_LOOP_TRL_GRPO) return NULL;
     if (setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3)
-        return "TRL's GRPOTrainer (train.loop) is not known here with fsdp and zero3, in which it gathers what it "
+        return "TRL's GRPOTrainer (train.loop) is not supported with fsdp and zero3, in which it gathers what it "
                "sends to vLLM's server";
     bool has_vllm = setting->grpo.vllm != PLIM_VLLM_NONE;
     if (has_vllm && (setting->quantization.type || setting->lora.dora))
-        return "TRL's GRPOTrainer (train.loop) is not known here with a quantised base and train.lora.dora, of which "
+        return "TRL's GRPOTrainer (train.loop) is not supported with a quantised base and train.lora.dora, of which "
                "it makes the weights anew to send them";
     return NULL;
 }

@@ -8,9 +8,10 @@
 static const char *zero3_refuses_adapters(const struct plim_train_setting *setting)
 {
     if (!plim_loop_is_trainers(setting->loop))
-        return "adapters under ZeRO 3 are known here with --loop trainer; else zero2, fsdp, or a program under exec";
+        return "adapters under ZeRO 3 are supported with --loop trainer; else zero2, fsdp (plimsoll exec runs the "
+               "program)";
     if (*setting->lora.parameters)
-        return "adapters of experts' stacked weights are not known here under ZeRO 3: zero2, fsdp, or exec";
+        return "adapters of experts' stacked weights are not supported under ZeRO 3: zero2, fsdp, or exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
         return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
                "block is recomputed (CheckpointError); use_reentrant runs";
@@ -28,27 +29,27 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
                          const struct plim_train_setting *setting)
 {
     if (!info->simulated)
-        return "ZeRO is simulated only: one GPU has not what the others own";
+        return "ZeRO is simulated only: one GPU does not have the shards of the others";
     bool is_made_in_pieces = plim_loop_is_trainers(setting->loop) && setting->sharding == PLIM_SHARDING_ZERO3;
     if (config->sinusoidal_positions && is_made_in_pieces)
         return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them "
                "(IndexError: too many indices for tensor of dimension 1); zero2 runs";
     bool is_trainers = plim_loop_is_trainers(setting->loop) && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)
-        return "bitsandbytes' optimizers under ZeRO are known here with --loop trainer and zero1 or zero2; a program "
-               "runs under exec";
+        return "bitsandbytes' optimizers under ZeRO are supported with --loop trainer and zero1 or zero2 (plimsoll "
+               "exec runs the program)";
     if (plim_optimizer_is_torchao(setting->optimizer) && !plim_loop_is_trainers(setting->loop))
-        return "torchao's optimizers under ZeRO are known here with --loop trainer; a program runs under exec";
+        return "torchao's optimizers under ZeRO are supported with --loop trainer (plimsoll exec runs the program)";
     if (casts_codes(setting))
         return "DeepSpeed casts the codes of quantised weights (train.quantization.storage), which are lost: store "
                "them in the type of train.precision, or as uint8";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->sharding != PLIM_SHARDING_ZERO3)
-        return "offload_param is of ZeRO 3 alone";
+        return "offload_param needs ZeRO 3";
     if (setting->zero.parameters == PLIM_OFFLOAD_CPU && setting->zero.optimizer == PLIM_OFFLOAD_NONE)
-        return "offload_param without offload_optimizer is not known here; a program runs under exec";
+        return "offload_param without offload_optimizer is not supported (plimsoll exec runs the program)";
     if (setting->zero.optimizer == PLIM_OFFLOAD_CPU && setting->optimizer != PLIM_OPTIMIZER_ADAMW &&
         setting->optimizer != PLIM_OPTIMIZER_ADAMW_FUSED)
-        return "an optimizer that is offloaded is DeepSpeed's own, of AdamW (DeepSpeedCPUAdam)";
+        return "an offloaded optimizer has to be AdamW (DeepSpeedCPUAdam)";
     if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r) return zero3_refuses_adapters(setting);
     return NULL;
 }
