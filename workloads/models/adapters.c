@@ -1,11 +1,11 @@
-/* get_peft_model(model, LoraConfig(...)): the base is frozen, chosen linears get adapters. */
+/* get_peft_model(model, LoraConfig(...)): freezes the base model and adds adapters to the selected modules. */
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Are there adapters for a module? Of embeddings for that of the tokens, of heads for those without a module around
- * them. */
+/* True if adapters are supported for a module: linears and classifiers; with restrictions also the token embedding and
+ * the head of a causal language model. */
 static bool has_adapters(const struct decoder *m, const struct module *module, int64_t layer)
 {
     const struct plim_train_setting *s = m->setting;
@@ -13,14 +13,15 @@ static bool has_adapters(const struct decoder *m, const struct module *module, i
          is_sharded = s->sharding == PLIM_SHARDING_FSDP || s->sharding == PLIM_SHARDING_ZERO3;
     switch (module->kind) {
     case MODULE_WEIGHT: return is_embedding && !is_sharded && !s->lora.dora && !m->config->encoder_layers;
-    case MODULE_HEAD: /* TRL's trainers refuse them: their loss takes the head's weight alone */
+    case MODULE_HEAD: /* not with TRL's trainers: their loss uses the head's weight alone, without an adapter */
         return m->config->task == PLIM_TASK_CAUSAL_LM && !is_sharded && !s->lora.dora && !plim_loop_is_trl(s->loop);
     default: return module->kind == MODULE_LINEAR || module->kind == MODULE_CLASSIFIER;
     }
 }
 
-/* The rank that peft gives a module, which has to be one that there are adapters for; 0: none. layer: -1 beside the
- * blocks; prefix: what comes before its name, where that is not as module_full_name() says; NULL */
+/* Returns the rank that peft gives a module; 0: none. Refuses modules for which adapters are not supported. layer: -1
+ * for a module outside of the blocks; prefix: precedes its name if module_full_name() does not apply; otherwise
+ * NULL. */
 static int64_t rank_of(struct engine *e, struct decoder *m, const struct module *module, int64_t layer,
                        const char *prefix)
 {
@@ -43,7 +44,8 @@ static int64_t rank_of(struct engine *e, struct decoder *m, const struct module 
     return rank;
 }
 
-/* _move_adapter_to_device_of_base_layer: the base's type, if it is one of numbers with a point. */
+/* _move_adapter_to_device_of_base_layer: returns the type of the base's weight if it is a floating-point type; for
+ * codes fp32 (int8) or the type in which they are multiplied. */
 static enum plim_dtype adapter_dtype(const struct linear *l)
 {
     if (l->weight->a.dtype <= PLIM_F16) return (enum plim_dtype)l->weight->a.dtype;
@@ -70,7 +72,7 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     m->parameters.dtype = before;
 }
 
-/* The linear of the head, whose weights stand in the model itself. */
+/* Adds an adapter to the head's linear, whose weight and bias are fields of the model. */
 static void adapt_head(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
 {
     if (m->head_lora) return;
@@ -79,7 +81,7 @@ static void adapt_head(struct engine *e, struct decoder *m, struct adapters *ada
     m->head_lora = l.lora;
 }
 
-/* lora.Embedding, whose matrices are parameters of its own, the first of zeros */
+/* Adds a lora.Embedding, whose matrices are parameters of the module itself; the first one is initialised to zeros. */
 static void adapt_embedding(struct engine *e, struct decoder *m, struct adapters *adapters, int64_t rank)
 {
     struct parameters *p = &m->parameters;
@@ -94,7 +96,7 @@ static void adapt_embedding(struct engine *e, struct decoder *m, struct adapters
     m->embedding_lora = a;
 }
 
-/* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
+/* Adds adapters to the selected ones of `modules`, up to the blocks; the modules' offsets are relative to `owner`. */
 static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules, int64_t layer,
                          const char *prefix, void *owner, struct adapters *adapters)
 {
@@ -114,7 +116,7 @@ static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_laye
     add_adapters(e, m, decoder_block_modules(m->config->family), l - m->layers, NULL, l, &l->adapters);
 }
 
-/* Those in front of the text, or behind it */
+/* Adds adapters to the towers' parts that come before the text's modules, or to those that come after them. */
 static void adapt_vision(struct engine *e, struct decoder *m, bool is_behind)
 {
     struct vision_part part;
@@ -128,7 +130,8 @@ static void adapt_vision(struct engine *e, struct decoder *m, bool is_behind)
     m->parameters.layer = 0;
 }
 
-/* lora.ParamWrapper of a parameter of experts, or of a router's matrix. NULL: none is asked for. */
+/* Adds a lora.ParamWrapper for a parameter of the experts or for a router's matrix. `last`: the last parameter of the
+ * module. Returns NULL if none is requested. */
 static struct lora_adapter *adapt_parameter(struct engine *e, struct decoder *m, struct decoder_layer *l,
                                             const struct module *module, const struct tensor *last)
 {
@@ -151,7 +154,7 @@ static struct lora_adapter *adapt_parameter(struct engine *e, struct decoder *m,
     return a;
 }
 
-/* _inject_parameters(), of one layer */
+/* _inject_parameters() for one layer */
 static void adapt_parameters(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct tensor *last = l->experts_down_bias ? l->experts_down_bias : l->experts_down;
@@ -190,7 +193,7 @@ static void cast_list(struct engine *e, struct decoder *m, struct adapters *adap
     }
 }
 
-/* All adapters, one after the other; magnitudes become fp32. */
+/* Casts all adapters to `dtype`, one after the other; magnitudes to fp32. */
 static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype dtype)
 {
     for (size_t i = 0; vision_adapters(m, i); i++) cast_list(e, m, vision_adapters(m, i), dtype);
@@ -199,7 +202,8 @@ static void cast_adapters(struct engine *e, struct decoder *m, enum plim_dtype d
     cast_list(e, m, &m->adapters_behind, dtype);
 }
 
-/* What TRL's trainers do to all that is trained beside a quantised base (SFTTrainer.__init__ and others') */
+/* Casts everything that is trained beside a quantised base to bf16, like TRL's trainers (SFTTrainer.__init__ and
+ * others). */
 static void cast_trained(struct engine *e, struct decoder *m)
 {
     cast_adapters(e, m, PLIM_BF16);
@@ -223,7 +227,7 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     nn_freeze(e, &m->parameters, m->parameters.count);
     const struct module *model = decoder_modules(m->config->family), *behind = model;
     for (const struct module *at = model; at->path; at++)
-        if (at->kind == MODULE_BLOCKS) behind = at; /* the last ones */
+        if (at->kind == MODULE_BLOCKS) behind = at; /* finds the last blocks */
     adapt_vision(e, m, false);
     add_adapters(e, m, model, -1, NULL, m, &m->adapters);
     decoder_build_layers(e, m, adapt_layer);
@@ -233,6 +237,6 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
     if (!e->halted && !m->parameters.count) refuse_unmatched(e, m);
     if (*m->setting->lora.parameters && !e->halted) decoder_sort_trained(e, m);
     decoder_save_modules(e, m);
-    cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype, of those in a half type */
+    cast_adapters(e, m, PLIM_F32); /* cast_adapter_dtype: adapters in a 16-bit type */
     if (plim_loop_is_trl(m->setting->loop) && m->setting->quantization.type) cast_trained(e, m);
 }

@@ -1,4 +1,4 @@
-/* albert: bert's embeddings and blocks of few layers, each of which runs many times. */
+/* albert: bert's embeddings, and few layers, each of which runs several times in succession. */
 #include "model.h"
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -28,7 +28,7 @@ static void build(struct engine *e, struct decoder *m)
     head_tie(e, m);
 }
 
-/* AlbertAttention of x, lent: norm(x + dropout(attention(x))); named */
+/* AlbertAttention: returns norm(x + dropout(attention(x))), x lent; named */
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
@@ -54,7 +54,8 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     return y;
 }
 
-/* Which layer the n-th block is: as many after one another are one, or one fewer where they do not divide. */
+/* Returns the layer of the n-th pass. The passes are divided evenly among the layers, in order; if that leaves a
+ * remainder, some layers have one pass fewer. */
 static int64_t layer_of(const struct plim_model_config *c, int64_t n)
 {
     return (int64_t)((double)n / ((double)c->passes / (double)c->layers));

@@ -1,4 +1,4 @@
-/* gemma4's audio tower: a convolutional front, blocks of two MLPs, attention and a convolution each, and a linear. */
+/* gemma4's audio tower: two convolutions, then blocks of two MLPs, attention and a convolution each, and a linear. */
 #include "model.h"
 #include <math.h>
 
@@ -23,7 +23,7 @@ static void build_feed_forward(struct engine *e, struct decoder *m, struct audio
     for (int i = 0; i < 2; i++) norm(e, m, &l->ffw_norm[which][i]);
 }
 
-/* Its scale is a parameter of its own, which comes before its linears'. */
+/* The scale is a parameter of the attention module itself, so it precedes those of its linears. */
 static void build_attention(struct engine *e, struct decoder *m, struct audio_layer *l)
 {
     int64_t w = m->config->audio.hidden_size;
@@ -48,7 +48,8 @@ static void build_block(struct engine *e, struct decoder *m, struct audio_layer 
     for (int i = 0; i < 3; i++) norm(e, m, &l->norm[i]);
 }
 
-/* Gemma4AudioRelPositionalEncoding, of sines that no row looks at */
+/* Gemma4AudioRelPositionalEncoding: returns its buffer, (1, 1, count), named. No batch contains audio, so it is never
+ * read. */
 static struct tensor *build_timescales(struct engine *e, enum plim_dtype dtype, int64_t count)
 {
     struct tensor *x = tensor_keep(op_arange(e, PLIM_I64, count, 0, 1));

@@ -1,9 +1,9 @@
-/* bart: an encoder and a decoder with learned positions, whose blocks have their norms behind what is added; and mbart,
- * which has them in front of it, and one behind each stack. */
+/* bart: an encoder and a decoder with learned positions, whose blocks have their norms after the residual additions;
+ * and mbart, whose blocks have them before attention and MLP, with another norm after each stack. */
 #include "seq2seq.h"
 #include <math.h>
 
-enum { POSITION_OFFSET = 2 }; /* the tables' first two rows were meant for padding */
+enum { POSITION_OFFSET = 2 }; /* the first two rows of the position tables are reserved for padding */
 
 /* --- the modules -------------------------------------------------------------------------------- */
 
@@ -12,8 +12,8 @@ static bool is_mbart(const struct decoder *m)
     return m->config->family == PLIM_FAMILY_MBART;
 }
 
-/* BartEncoder or BartDecoder, whose own embedding is given up for the shared one once the model is made; returns it,
- * named. The norm behind the embeddings is made behind the blocks. */
+/* Builds BartEncoder or BartDecoder. Returns its own embedding, named, which is dropped once the model is built,
+ * because the shared one replaces it. The norm of the embeddings is built after the blocks. */
 static struct tensor *build_stack(struct engine *e, struct decoder *m, bool decodes)
 {
     const struct plim_model_config *c = m->config;
@@ -53,13 +53,13 @@ static struct tensor *look_up(struct engine *e, const void *module, struct tenso
     return op_embedding(e, *weight, op_add_scalar(e, places, POSITION_OFFSET));
 }
 
-/* BartLearnedPositionalEmbedding of places; named */
+/* BartLearnedPositionalEmbedding: returns the embeddings of the positions `places`; named */
 static struct tensor *positions_at(struct engine *e, struct tensor *weight, struct tensor *places)
 {
     return tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING, look_up, &weight, places));
 }
 
-/* Embeddings and positions (lent), added and normed; named */
+/* Returns dropout(norm(embeddings + positions)), both lent; named */
 static struct tensor *begin(struct engine *e, struct decoder *m, bool decodes, struct tensor *embeddings,
                             struct tensor *positions)
 {
@@ -93,7 +93,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
     struct block_call call = {.encoded = encoded};
     struct tensor *ones = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     call.mask = decoder_whole_mask(e, m, embeddings, ones);
-    if (!is_mbart(m)) { /* one variable there */
+    if (!is_mbart(m)) { /* in bart one variable, rebound to the mask */
         tensor_drop(e, ones);
         ones = NULL;
     }
@@ -101,7 +101,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
     struct tensor *row = tensor_keep(op_unsqueeze(e, places, 0));
     struct tensor *positions = positions_at(e, m->position_embedding, row);
     tensor_drop(e, row);
-    if (is_mbart(m)) { /* likewise */
+    if (is_mbart(m)) { /* in mbart one variable, rebound to the embeddings */
         tensor_drop(e, places);
         places = NULL;
     }

@@ -1,9 +1,10 @@
-/* What a model trains on: tokens, images and labels, drawn by chance, and what tells rows and documents apart. */
+/* Micro-batches: random tokens, images, sounds and labels, and the tensors that describe padding and documents. */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 #include <math.h>
 
-/* Images in the type of the weights, or as transformers' Trainer gets them from a data set, and a label of each */
+/* Returns images in the weights' type, or in fp32 as transformers' Trainer reads them from a data set, with a label for
+ * each. */
 static struct batch images(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_model_config *c = m->config;
@@ -18,8 +19,9 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
     return b;
 }
 
-/* Writes `value` to `columns` elements of x from `first` on, and to as many every `step` elements, `rows` times in all.
- * What the host does, for which a simulated device has no time. */
+/* Writes `value` to `rows` runs of `columns` elements of x; the first starts at element `first`, each next one `step`
+ * elements further. The host does this in the real program, so a simulated device, for which it takes no time, skips
+ * it. */
 static void set_part(struct engine *e, struct tensor *x, double value, int64_t first, int64_t rows, int64_t step,
                      int64_t columns)
 {
@@ -30,7 +32,7 @@ static void set_part(struct engine *e, struct tensor *x, double value, int64_t f
     tensor_drop(e, part);
 }
 
-/* `count` elements of x, from element `start` on and `apart` from one another, become first, first + step, .. */
+/* Writes first, first + step, ... to `count` elements of x, from element `start` on and `apart` elements apart. */
 static void count_in(struct engine *e, struct tensor *x, int64_t count, int64_t start, int64_t apart, double first,
                      double step)
 {
@@ -52,7 +54,8 @@ struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens)
     return d;
 }
 
-/* Those of the first document once more, `rows` times behind one another from `start` on */
+/* Copies the first `length` positions of the first document to `rows` consecutive documents, from element `start`
+ * on. */
 static void repeat_positions(struct engine *e, struct tensor *positions, int64_t start, int64_t rows, int64_t length)
 {
     const int64_t shape[] = {rows, length};
@@ -63,7 +66,7 @@ static void repeat_positions(struct engine *e, struct tensor *positions, int64_t
     tensor_drop_all(e, first, later);
 }
 
-/* (1, tokens) int64: from 0 on, and again where a document begins; named */
+/* Returns positions (1, tokens) int64, which start at 0 in each document; named */
 static struct tensor *document_positions(struct engine *e, int64_t tokens, struct documents d)
 {
     struct tensor *positions = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1, tokens)));
@@ -75,8 +78,9 @@ static struct tensor *document_positions(struct engine *e, int64_t tokens, struc
     return positions;
 }
 
-/* Which document a token is of: `rows` of `length` tokens from `start` on, the first of them number `first`. As
- * set_part() for a simulated device; no memory is needed: all tokens are copies of a document's first. */
+/* Writes each token's document number: `rows` documents of `length` tokens from element `start` on, the first one with
+ * the number `first`. Skipped on a simulated device, like set_part(). Needs no additional memory: a document's other
+ * tokens are copies of its first one. */
 static void number_tokens(struct engine *e, struct tensor *document, int64_t start, int64_t rows, int64_t length,
                           int64_t first)
 {
@@ -90,8 +94,9 @@ static void number_tokens(struct engine *e, struct tensor *document, int64_t sta
     tensor_drop_all(e, firsts, others);
 }
 
-/* What tells the documents of one row: positions, and of TRL's collator (DataCollatorForLanguageModeling with
- * padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. What a document begins with is no label. */
+/* Adds the tensors that describe the documents of a packed row: positions, and with TRL's collator
+ * (DataCollatorForLanguageModeling with padding_free) cu_seq_lens_q, cu_seq_lens_k and seq_idx, in this order. The
+ * first token of a document is not a label. */
 static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
 {
     int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
@@ -115,7 +120,7 @@ static void add_documents(struct engine *e, const struct decoder *m, struct batc
     number_tokens(e, b->document, last, d.single, 1, d.of_longest + 1);
 }
 
-/* All images' patches as rows; or images, where all are of one size, and pixtral's */
+/* Returns the patches of all images as rows; or the images themselves, if all have one size, or for pixtral. Named */
 static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, const struct plim_images *images,
                                 int64_t count)
 {
@@ -127,7 +132,7 @@ static struct tensor *pixels_of(struct engine *e, const struct plim_vision *v, c
     return tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(count * tiles, v->channels, height, width)));
 }
 
-/* Where images stand in rows of tokens, `value`: a token of pixtral's behind each row of an image is text. */
+/* Writes `value` to the image tokens of each row. For pixtral, the token after each line of an image is text. */
 static void set_images(struct engine *e, const struct decoder *m, struct tensor *x, double value)
 {
     const struct plim_train_setting *s = m->setting;
@@ -140,8 +145,8 @@ static void set_images(struct engine *e, const struct decoder *m, struct tensor 
                      s->micro_batch, s->seq, columns);
 }
 
-/* Rows with images, as a processor and a collator make them, with labels of their own. Images' tokens are told by their
- * types; some towers' only by the last token of the vocabulary, which no other is. */
+/* Returns rows with images, as a processor and a collator make them, with labels of their own. Image tokens are marked
+ * by token types; for some towers only by the last token of the vocabulary, which no other token has. */
 static struct batch rows_with_images(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
@@ -157,15 +162,15 @@ static struct batch rows_with_images(struct engine *e, const struct decoder *m, 
     op_random_(e, b.pixels, 1, seed + 1);
     if (!v->image_size) b.grids = tensor_keep(op_full(e, PLIM_I64, SHAPE(images, v->row_ends ? 2 : 3), 1));
     b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
-    op_random_(e, b.labels, words, seed); /* the same */
+    op_random_(e, b.labels, words, seed); /* equal to the inputs */
     int64_t last = rows * s->seq - 1;
     if (decoder_hides_padding(s)) set_part(e, b.mask, 0, last, 1, 1, 1);
     if (decoder_hides_padding(s)) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
     return b;
 }
 
-/* What the decoder reads: a first token, and the labels but for the last, of which none is hidden. As set_part() for a
- * simulated device. */
+/* Writes the decoder's input: the start token, then the labels without the last one, none of which is masked yet.
+ * Skipped on a simulated device, like set_part(). */
 static void shift_labels(struct engine *e, const struct decoder *m, const struct batch *b)
 {
     int64_t rows = m->setting->micro_batch, length = m->setting->target_seq;
@@ -178,13 +183,13 @@ static void shift_labels(struct engine *e, const struct decoder *m, const struct
     tensor_drop_all(e, from, to);
 }
 
-/* Sources and targets, as a tokenizer makes them and DataCollatorForSeq2Seq, which shifts the labels where it knows the
- * model, as Trainer's programs have it. */
+/* Returns sources and targets, as made by a tokenizer and DataCollatorForSeq2Seq, which shifts the labels if it is
+ * given the model, as programs with Trainer do. */
 static struct batch sources_and_targets(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
     double tokens = (double)m->config->vocab_size;
-    int64_t rows = s->micro_batch, last = decoder_hides_padding(s) ? rows : 0; /* the row whose last tokens are none */
+    int64_t rows = s->micro_batch, last = decoder_hides_padding(s) ? rows : 0; /* the row that ends in padding */
     bool is_trainers = plim_loop_is_trainers(s->loop);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, tokens, seed);
@@ -199,8 +204,8 @@ static struct batch sources_and_targets(struct engine *e, const struct decoder *
     return b;
 }
 
-/* The labels of a head that classifies: a class of each row or of each token, a number of a row where there is one
- * class, or where an answer begins and ends */
+/* Adds the labels of a head that classifies: a class for each row or each token; a number for each row, if there is one
+ * class; or where an answer begins and ends. */
 static void add_classes(struct engine *e, const struct decoder *m, struct batch *b, uint64_t seed)
 {
     bool is_of_tokens = m->config->task == PLIM_TASK_TOKEN_CLASSIFICATION;
@@ -216,12 +221,13 @@ static void add_classes(struct engine *e, const struct decoder *m, struct batch 
     op_random_(e, b->answer_ends, classes, seed - 1);
 }
 
-/* Sounds in the type of the weights, or as Trainer gets them from a data set, and labels, which the model shifts */
+/* Returns sounds in the weights' type, or in fp32 as Trainer reads them from a data set, and labels, which the model
+ * shifts. */
 static struct batch sounds(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_model_config *c = m->config;
     const struct plim_train_setting *s = m->setting;
-    enum { MOMENTS = 2 }; /* of a position */
+    enum { MOMENTS = 2 }; /* frames per position */
     int64_t rows = s->micro_batch, last = decoder_hides_padding(s) ? rows * s->seq - 1 : -1;
     bool is_wide = plim_loop_is_trainers(s->loop) || e->halted;
     enum plim_dtype dtype = is_wide ? PLIM_F32 : (enum plim_dtype)m->hearing[0].weight->a.dtype;
@@ -247,7 +253,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, length)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     bool own_labels = s->padding != PLIM_PADDING_NO || (in_one && plim_loop_is_trainers(s->loop));
-    int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the token that is padded; -1: none */
+    int64_t last = decoder_hides_padding(s) ? rows * length - 1 : -1; /* the padding token; -1: none */
     bool has_mask = plim_loop_has_own_loss(s->loop) || s->loop == PLIM_LOOP_SWIFT_SFT;
     if (s->padding != PLIM_PADDING_NO || (has_mask && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
@@ -264,7 +270,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
             set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
     } else if (m->config->task == PLIM_TASK_CAUSAL_LM && own_labels) {
         b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
-        op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+        op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* equal to the inputs */
         if (last >= 0) set_part(e, b.labels, PLIM_IGNORED_TARGET, last, 1, 1, 1);
     } else {
         b.labels = b.inputs;
@@ -275,7 +281,8 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 
 /* --- by transformers' Trainer and TRL's -------------------------------------------------------- */
 
-/* What decoder_labels() leaves out and decoder_batch() does not: prompts, and of pairs a last token that is padding */
+/* Masks the labels that decoder_labels() does not count and decoder_batch() has not masked: those of prompts, and for
+ * pairs a last token that is padding. */
 static void hide_labels(struct engine *e, const struct decoder *m, const struct batch *batch)
 {
     const struct plim_train_setting *s = m->setting;
@@ -283,13 +290,14 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
     double hidden = batch->completions ? 0 : PLIM_IGNORED_TARGET;
     if (e->halted) return;
     int64_t tokens = tensor_elements(batch->inputs);
-    /* ms-swift's rows begin with what is no label */
+    /* the first token of ms-swift's rows is not a label */
     int64_t prompt = s->loop == PLIM_LOOP_SWIFT_SFT ? decoder_unlearned(m) : s->prompt;
     if (prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, prompt);
     if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
 }
 
-/* Log-probabilities that were computed before: those of a model to which all tokens are alike */
+/* Writes the precomputed log-probabilities of the reference: those of a model that gives all tokens the same
+ * probability. */
 static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
 {
     const struct plim_train_setting *s = m->setting;
@@ -298,7 +306,7 @@ static void set_reference(struct engine *e, const struct decoder *m, const struc
     for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
 }
 
-/* Rows that the KL is estimated of, and which rows are desirable */
+/* Adds the rows from which the KL is estimated, and which rows are desirable. */
 static void add_kto(struct engine *e, const struct decoder *m, struct batch *b, uint64_t seed)
 {
     int64_t rows = m->setting->micro_batch;
@@ -316,7 +324,7 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
     struct batch b = decoder_batch(e, m, seed);
     bool has_labels = b.labels != b.inputs;
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
-    if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* the same */
+    if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* equal to the inputs */
     if (plim_loop_is_trl(m->setting->loop) || m->setting->loop == PLIM_LOOP_SWIFT_SFT) hide_labels(e, m, &b);
     if (m->setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO) add_kto(e, m, &b, seed);
     if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);

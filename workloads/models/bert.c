@@ -1,14 +1,14 @@
-/* bert, roberta, xlm-roberta, electra and distilbert: learned positions, norms behind attention and MLP, a token sees
- * the whole row. */
+/* bert, roberta, xlm-roberta, electra and distilbert: learned positions, norms after attention and MLP; a token attends
+ * to the whole row. */
 #include "model.h"
 
-/* What sets them apart. */
+/* The traits of these families. */
 static const struct traits {
     bool types;            /* token types are embedded too */
-    bool head_first;       /* it is made before the model */
-    bool positions_last;   /* they are made behind the norm */
-    bool adds_past;        /* what came before a row, nothing, is added to its tokens' places */
-    bool whole_modules;    /* attention ends with its output projection, the MLP with a dropout */
+    bool head_first;       /* the head is built before the model */
+    bool positions_last;   /* the position embedding is built after the norm */
+    bool adds_past;        /* the past length, 0, is added to the positions */
+    bool whole_modules;    /* attention includes its output projection, the MLP a dropout */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.types = true},
     [PLIM_FAMILY_ROBERTA] = {.types = true, .positions_last = true, .adds_past = true},
@@ -31,7 +31,7 @@ void bert_norm_create(struct engine *e, struct decoder *m, struct norm *n, int64
     n->epsilon = 1e-12;
 }
 
-/* Of the embeddings */
+/* Returns the width of the embeddings. */
 static int64_t width_of(const struct decoder *m)
 {
     return m->config->word_embed_proj_dim ? m->config->word_embed_proj_dim : m->config->hidden_size;
@@ -72,7 +72,8 @@ void bert_build_layer(struct engine *e, struct decoder *m, struct decoder_layer 
     bert_norm_create(e, m, &l->norm[1], h);
 }
 
-/* The positions' sines and cosines come from the host, every second column at once; positions are counted again. */
+/* Initialises the buffers and sinusoidal positions again, as _init_weights() does: sines and cosines are computed on
+ * the host, and each fills every second column at once; position_ids are counted again. */
 void bert_initialise(struct engine *e, const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -117,7 +118,7 @@ struct tensor *decoder_counted_positions(struct engine *e, const struct decoder 
     return y;
 }
 
-/* Where the tokens stand: (1, S), a view of a buffer, or (B, S); named */
+/* Returns the tokens' positions: (1, S), a view of a buffer, or (B, S); named */
 static struct tensor *positions_of(struct engine *e, const struct decoder *m, struct tensor *ids)
 {
     if (plim_family_info(m->config->family)->counts_positions) return decoder_counted_positions(e, m, ids);
@@ -125,8 +126,8 @@ static struct tensor *positions_of(struct engine *e, const struct decoder *m, st
     return tensor_keep(op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq)));
 }
 
-/* The token types, which the batch does not say: those of a buffer at these positions, expanded to
- * (B, S); named */
+/* Returns the token types, which are not in the batch: those of a buffer at these positions, expanded to (B, S);
+ * named */
 static struct tensor *types_of(struct engine *e, const struct decoder *m, struct tensor *ids,
                                struct tensor *positions)
 {
@@ -178,7 +179,7 @@ struct tensor *bert_output(struct engine *e, const struct block_call *b, const s
     return nn_end(e, y);
 }
 
-/* norm(x + attention(x)); named */
+/* Returns norm(x + attention(x)); named */
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x,
                              struct tensor **weights)
 {
@@ -186,7 +187,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     const struct decoder_layer *l = b->layer;
     bool projects = traits_of(b->m)->whole_modules;
     struct tensor *qkv[3];
-    if (!projects) nn_begin(e); /* around attention proper and its output */
+    if (!projects) nn_begin(e); /* the module of self-attention and its output */
     nn_begin(e);
     decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     struct attention_call call = bert_attention(b);
@@ -212,8 +213,7 @@ struct tensor *bert_feed(struct engine *e, const struct block_call *b, const str
     return y;
 }
 
-/* norm(x + mlp(x)), where the MLP's steps stand beside one another in the block, or in one module;
- * floating */
+/* Returns norm(x + mlp(x)); the MLP's parts are modules of the block, or the MLP is one module; floating */
 static struct tensor *feed(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     if (!traits_of(b->m)->whole_modules) return bert_feed(e, b, &b->layer->norm[1], x, x);

@@ -1,5 +1,5 @@
-/* bloom: no positions but alibi, a bias on the attention scores; fused q, k, v head by head; an
- * activation of its own. */
+/* bloom: alibi, a bias on the attention scores, instead of positions; q, k, v fused head by head; an activation of its
+ * own. */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
@@ -75,7 +75,7 @@ static struct tensor *gelu(struct engine *e, struct tensor *x)
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* residual + dropout(*x), which becomes *x */
+/* Rebinds *x to residual + dropout(*x). */
 static void dropout_add(struct engine *e, const struct block_call *b, struct tensor **x,
                         struct tensor *residual)
 {
@@ -85,7 +85,8 @@ static void dropout_add(struct engine *e, const struct block_call *b, struct ten
     tensor_set(e, x, y);
 }
 
-/* q (B * A, S, D), k transposed, v; named. Copies, but for a batch of one. */
+/* Splits the fused projection into q, v (B * A, S, D) and k, transposed, (B * A, D, S); named. Copies, unless the batch
+ * is one row. */
 static void split_heads(struct engine *e, const struct plim_model_config *c, struct tensor *fused,
                         struct tensor *qkv[3])
 {
@@ -111,7 +112,7 @@ static struct tensor *merge_heads(struct engine *e, const struct plim_model_conf
     return op_reshape(e, y, SHAPE(batch, seq, c->hidden_size));
 }
 
-/* The attention weights (B, A, S, S), and the variables on the way to them; all named. */
+/* The attention weights (B, A, S, S), and the variables from which they are computed; all named. */
 struct weights {
     struct tensor *scores, *masked, *result;
 };
@@ -132,7 +133,7 @@ static struct weights weigh(struct engine *e, const struct block_call *b,
     return w;
 }
 
-/* residual + the attention of x; *weights outlive it */
+/* Returns residual + attention(x), floating. *weights, named, outlives the call; the caller drops it. */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor *residual, struct tensor **weights)
 {
@@ -186,12 +187,13 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the forward ------------------------------------------------------------------------------ */
 
-/* variables of build_alibi_tensor */
+/* The variables of build_alibi_tensor */
 struct slopes {
     struct tensor *base, *powers, *extra_base, *extra_powers, *all;
 };
 
-/* .all (A): base^(1, 2, ..), and where the heads are no power of two, more with another base */
+/* Returns the heads' slopes in .all (A): base^(1, 2, ..), and further ones with another base if the number of heads is
+ * not a power of two. */
 static struct slopes make_slopes(struct engine *e, int64_t heads)
 {
     int64_t power = 1;
@@ -208,13 +210,13 @@ static struct slopes make_slopes(struct engine *e, int64_t heads)
     return s;
 }
 
-/* All but the slopes themselves. */
+/* Drops all variables except the slopes. */
 static void drop_powers(struct engine *e, const struct slopes *s)
 {
     tensor_drop_all(e, s->base, s->powers, s->extra_base, s->extra_powers);
 }
 
-/* Slope of the head times place of the token, (B * A, 1, S) in `dtype`; named. */
+/* Returns the head's slope times the token's position, (B * A, 1, S) in `dtype`; named. */
 static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor *mask,
                                   enum plim_dtype dtype)
 {
@@ -231,8 +233,8 @@ static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor
     return y;
 }
 
-/* The same without a mask, from transformers 5.24 on: one row of places for the whole batch. `slopes`, a
- * variable of the forward, stays to its end; named. */
+/* The same without a mask, from transformers 5.24 on: the batch shares one row of positions. *slopes, a variable of the
+ * forward, lives until its end; named. */
 static struct tensor *build_alibi_5_24(struct engine *e, int64_t heads, int64_t batch, int64_t seq,
                                        enum plim_dtype dtype, struct tensor **slopes)
 {

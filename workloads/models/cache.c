@@ -1,4 +1,5 @@
-/* transformers' DynamicCache (5.17, cache_utils.py): each token joins what is kept of a layer anew. */
+/* transformers' DynamicCache (5.17, cache_utils.py): each update concatenates a layer's cached tokens and the new ones
+ * into new tensors. */
 #include "model.h"
 #include <stdlib.h>
 
@@ -6,7 +7,7 @@ enum { KEYS, VALUES, STATES };
 
 enum plim_status decoder_cache_create(const struct decoder *m, struct decoder_cache *cache)
 {
-    bool is_pair = m->config->encoder_layers > 0; /* EncoderDecoderCache: what the encoder's tokens are, too */
+    bool is_pair = m->config->encoder_layers > 0; /* EncoderDecoderCache: the encoder's tokens, too */
     *cache = (struct decoder_cache){.layers = is_pair ? 2 * m->config->layers : m->config->layers};
     cache->layer = calloc((size_t)cache->layers, sizeof(*cache->layer));
     return cache->layer ? PLIM_OK : PLIM_NOMEM;
@@ -21,8 +22,8 @@ void decoder_cache_drop(struct engine *e, struct decoder_cache *cache)
     *cache = (struct decoder_cache){0};
 }
 
-/* torch.cat([kept, x], dim=-2), where at first an empty tensor is kept of the keys' type (lazy_initialization()): what
- * is of another type becomes fp32 with it. */
+/* torch.cat([kept, x], dim=-2); named. The first `kept` (NULL) is an empty tensor of the keys' type
+ * (lazy_initialization()), so that values of another type become fp32. */
 static struct tensor *joined(struct engine *e, struct tensor *kept, struct tensor *x,
                              const struct tensor *keys)
 {
@@ -34,7 +35,7 @@ static struct tensor *joined(struct engine *e, struct tensor *kept, struct tenso
     return first;
 }
 
-/* DynamicSlidingWindowLayer.update(): what is kept of both is a part of the same memory. */
+/* DynamicSlidingWindowLayer.update(): the layer keeps a view of the last tokens of `all`, the concatenated states. */
 static void slide(struct engine *e, struct decoder_cache_layer *l, int64_t window,
                   struct tensor *const x[STATES], struct tensor *all[STATES])
 {

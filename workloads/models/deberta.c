@@ -1,5 +1,5 @@
-/* deberta-v2: bert's blocks, whose scores have the distances of tokens besides: of a token and a distance to it (c2p),
- * and of a distance and the token (p2c), both by embeddings that all blocks share. */
+/* deberta-v2: bert's blocks, whose attention scores also depend on the tokens' distance: queries are multiplied with
+ * distance embeddings (c2p), and so are keys (p2c). All blocks share the embeddings. */
 #include "model.h"
 #include <math.h>
 
@@ -80,7 +80,7 @@ static void look_for_padding(struct engine *e, const struct decoder *m, struct t
     tensor_drop_all(e, seen, any);
 }
 
-/* What joins the tokens for their places: (1, S, H), or zeros like them; named */
+/* Returns the position embeddings (1, S, H), or zeros in the tokens' shape; named */
 static struct tensor *embed_positions(struct engine *e, const struct decoder *m, struct tensor *tokens)
 {
     if (e->halted) return e->poison;
@@ -112,15 +112,15 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
     return x;
 }
 
-/* --- how far tokens lie apart ------------------------------------------------------------------- */
+/* --- distances of tokens ------------------------------------------------------------------------ */
 
-/* What logarithms of distances are divided by: that of the farthest */
+/* Returns the divisor of the logarithms of distances: the logarithm of the largest one. */
 static double log_farthest(const struct decoder *m, int64_t half)
 {
     return (float)log((float)((double)(plim_model_farthest(m->config) - 1) / (double)half));
 }
 
-/* In place: the least whole number that is not below x */
+/* Rounds x up to whole numbers, in place. */
 static void round_up_(struct engine *e, struct tensor *x)
 {
     op_unary_(e, PLIM_UNARY_NEG, x);
@@ -128,8 +128,9 @@ static void round_up_(struct engine *e, struct tensor *x)
     op_unary_(e, PLIM_UNARY_NEG, x);
 }
 
-/* make_log_bucket_position() of distances (q, k) int64, lent, as TorchScript interprets it: (q, k) fp32, whole numbers;
- * named. Up to half of the buckets distances stay as they are, behind that they are told by their logarithm. */
+/* make_log_bucket_position() as TorchScript interprets it: returns the buckets of distances (q, k) int64, lent, as
+ * whole numbers in fp32; named. Distances up to half the number of buckets are unchanged, larger ones are mapped by
+ * their logarithm. */
 static struct tensor *buckets_by_steps(struct engine *e, const struct decoder *m, struct tensor *distance)
 {
     int64_t half = m->config->position_buckets / 2;
@@ -143,7 +144,7 @@ static struct tensor *buckets_by_steps(struct engine *e, const struct decoder *m
     tensor_drop_all(e, is_near, least);
     struct tensor *x = op_unary(e, op_true_div_scalar(e, size, (double)half), PLIM_UNARY_LOG);
     x = op_mul_scalar(e, op_div_scalar(e, x, log_farthest(m, half)), (double)(half - 1));
-    x = tensor_keep(op_neg(e, x)); /* ceil(), with what follows */
+    x = tensor_keep(op_neg(e, x)); /* ceil(), with the next two operations */
     if (!e->halted) op_unary_(e, PLIM_UNARY_FLOOR, x);
     if (!e->halted) op_unary_(e, PLIM_UNARY_NEG, x);
     tensor_set(e, &x, op_add_scalar(e, x, (double)half));
@@ -157,7 +158,7 @@ static struct tensor *buckets_by_steps(struct engine *e, const struct decoder *m
     return x;
 }
 
-/* The same once TorchScript has compiled it: what it fuses has no memory but for its results. */
+/* The same once TorchScript has compiled it: fused operations allocate memory only for their results. */
 static struct tensor *buckets_fused(struct engine *e, const struct decoder *m, struct tensor *distance)
 {
     int64_t half = m->config->position_buckets / 2;
@@ -180,7 +181,7 @@ static struct tensor *buckets_fused(struct engine *e, const struct decoder *m, s
         round_up_(e, y);
         op_binary_scalar_(e, PLIM_BINARY_ADD, y, (double)half);
         op_binary_(e, PLIM_BINARY_MUL, y, sign);
-        op_binary_scalar_(e, PLIM_BINARY_SUB, size, (double)half); /* 1 where it is far, else 0 */
+        op_binary_scalar_(e, PLIM_BINARY_SUB, size, (double)half); /* 1 if the distance is large, otherwise 0 */
         op_clamp_(e, size, 0, 1);
         op_binary_(e, PLIM_BINARY_MUL, y, size);
         op_binary_(e, PLIM_BINARY_MUL, size, distance);
@@ -192,7 +193,7 @@ static struct tensor *buckets_fused(struct engine *e, const struct decoder *m, s
     return y;
 }
 
-/* build_relative_position(): (1, S, S) int64 of ids (B, S); named */
+/* build_relative_position(): returns the distances (1, S, S) int64 for ids (B, S); named */
 static struct tensor *distances_of(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     if (e->halted) return e->poison;
@@ -215,7 +216,7 @@ static struct tensor *distances_of(struct engine *e, struct decoder *m, struct t
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* transpose_for_scores(): (B, S, H) -> (B A, S, D), which is contiguous */
+/* transpose_for_scores(): (B, S, H) -> (B A, S, D), contiguous */
 static struct tensor *heads_of(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
@@ -224,20 +225,21 @@ static struct tensor *heads_of(struct engine *e, const struct block_call *b, str
     return op_view(e, op_contiguous(e, decoder_heads(e, x, c->heads, c->head_dim)), SHAPE(rows, seq, c->head_dim));
 }
 
-/* What scores are divided by: there are one, two or three of them. */
+/* Returns the divisor of the scores, which are the sum of one, two or three terms. */
 static double scale_of(const struct plim_model_config *c)
 {
     return sqrt((double)(c->head_dim * (1 + scores_c2p(c) + scores_p2c(c))));
 }
 
-/* A projection of the embeddings of distances (1, 2 distances, H), lent, once for each row of a batch; named */
+/* Returns the projection of the distance embeddings (1, 2 distances, H), lent, repeated for each row of the batch;
+ * named */
 static struct tensor *project_distances(struct engine *e, const struct block_call *b, const struct linear *l,
                                         struct tensor *distances, int64_t rows)
 {
     return tensor_keep(op_repeat(e, heads_of(e, b, nn_linear(e, l, distances)), rows));
 }
 
-/* distances + span, or span - distances, as far as there are embeddings; named */
+/* Returns distances + span, or if `turned` span - distances, clamped to the existing embeddings; named */
 static struct tensor *index_of(struct engine *e, const struct block_call *b, bool turned)
 {
     double span = (double)plim_model_distances(b->m->config);
@@ -245,8 +247,9 @@ static struct tensor *index_of(struct engine *e, const struct block_call *b, boo
     return tensor_keep(op_clamp(e, op_add_scalar(e, distances, span), 0, 2 * span - 1));
 }
 
-/* Of each token (B A, S, D) the scores of all embeddings of distances (B A, 2 distances, D), both lent, and of these
- * those of its distances to the others, (B A, S, S); floating. *index, named: which these are */
+/* Returns the scores (B A, S, S) of each token of x (B A, S, D) with the embeddings of its distances to the other
+ * tokens; floating. distances (B A, 2 distances, D): all embeddings. Both lent. *index: the indices of the embeddings,
+ * named */
 static struct tensor *scores_by_distance(struct engine *e, const struct block_call *b, struct tensor *x,
                                          struct tensor *distances, bool turned, struct tensor **index)
 {
@@ -261,10 +264,10 @@ static struct tensor *scores_by_distance(struct engine *e, const struct block_ca
     return y;
 }
 
-/* What disentangled_attention_bias() has as variables, to its end */
+/* The variables of disentangled_attention_bias(), which live until its end */
 enum { QUERIES_OF, KEYS_OF, C2P_INDEX, C2P, P2C_INDEX, P2C, VARIABLES };
 
-/* The projections of what is there of distances */
+/* Projects the distance embeddings, as far as they are used. */
 static void project(struct engine *e, const struct block_call *b, struct tensor *distances, int64_t rows,
                     struct tensor *held[VARIABLES])
 {
@@ -279,7 +282,8 @@ static void project(struct engine *e, const struct block_call *b, struct tensor 
     if (scores_p2c(c)) held[QUERIES_OF] = project_distances(e, b, &l->distance_q, distances, rows);
 }
 
-/* disentangled_attention_bias(): (B A, S, S) of queries and keys (B A, S, D), lent; named. NULL: no scores are */
+/* disentangled_attention_bias(): returns the distance scores (B A, S, S) of queries and keys (B A, S, D), lent; named.
+ * NULL: there are none. */
 static struct tensor *distance_scores(struct engine *e, const struct block_call *b, struct tensor *const qk[2],
                                       struct tensor *distances)
 {
@@ -304,8 +308,8 @@ static struct tensor *distance_scores(struct engine *e, const struct block_call 
     return score;
 }
 
-/* The scores (B, A, S, S) of queries and keys, of which those are the lowest that the mask hides; named. *distances
- * and besides, named or NULL, live as long as they do */
+/* Returns the scores (B, A, S, S) of queries and keys, the lowest value where masked; named. *distances and besides,
+ * named or NULL, live as long as the scores. */
 static struct tensor *scores_of(struct engine *e, const struct block_call *b, struct tensor *const qk[2],
                                 struct tensor **distances, struct tensor *besides[2])
 {
@@ -365,7 +369,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the forward ------------------------------------------------------------------------------ */
 
-/* get_attention_mask(): of a mask (B, S), lent, (B, 1, S, S); named */
+/* get_attention_mask(): returns the mask (B, 1, S, S) of pairs of tokens for a mask (B, S), lent; named */
 static struct tensor *pairs_of(struct engine *e, struct tensor *mask)
 {
     if (e->halted) return e->poison;
@@ -374,7 +378,7 @@ static struct tensor *pairs_of(struct engine *e, struct tensor *mask)
     return tensor_keep(op_mul(e, keys, queries));
 }
 
-/* get_rel_embedding(); named */
+/* get_rel_embedding(): returns the distance embeddings, normed if they have a norm; named. NULL: none */
 static struct tensor *distance_embeddings(struct engine *e, const struct decoder *m)
 {
     if (!m->distance_embedding) return NULL;
@@ -396,7 +400,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     call.distances = distance_embeddings(e, m);
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
     tensor_set(e, &x, nn_end(e, x));
-    for (int64_t i = 0; i < m->config->layers; i++) { /* output_hidden_states, whatever the model is asked for */
+    for (int64_t i = 0; i < m->config->layers; i++) { /* output_hidden_states is always true */
         tensor_drop(e, m->hidden_states[i]);
         m->hidden_states[i] = NULL;
     }

@@ -1,48 +1,53 @@
-/* What sets the mixtures of experts of the families apart, and their routers (routers.c). */
+/* The families' mixtures of experts: their traits, and their routers (routers.c). */
 #ifndef PLIM_MODELS_EXPERTS_H
 #define PLIM_MODELS_EXPERTS_H
 
 #include "model.h"
 
 struct experts_traits {
-    bool experts_first;     /* in the order of modules, before the router */
-    bool normalized;        /* whatever the configuration says */
-    bool widens_logits;     /* in front of the softmax, which others do inside */
-    bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
-    bool is_leaf;           /* to DeepSpeed, whose leaf modules have names */
-    bool ranks_logits;      /* the largest logits are chosen first, and their softmax weighs them */
-    bool is_grouped;        /* experts are chosen among those of the best groups (route_in_groups()) */
-    bool by_softmax;        /* the same, or of all, by probabilities that nothing corrects (route_by_softmax()) */
-    bool weights_as_rows;   /* these weights are cast to the type of the rows */
-    bool corrects_softmax;  /* experts are chosen by probabilities that a frozen parameter corrects; that and the
-                             * router are fp32 (route_corrected()) */
-    bool by_sigmoid;        /* by sigmoids in the type of the logits, to which a buffer may be added
-                             * (route_by_sigmoid()) */
-    bool by_wide_sigmoid;   /* by sigmoids in fp32, to which a buffer in the model's type is added
+    bool experts_first;     /* the experts come before the router in the order of modules */
+    bool normalized;        /* the weights of a row's experts always sum to 1; otherwise if normalized_routing is set */
+    bool widens_logits;     /* the logits are cast to fp32 before the softmax */
+    bool weights_are_low;   /* the weights of a row's experts are cast to the logits' type */
+    bool is_leaf;           /* the block is a leaf module for DeepSpeed, which lists leaf modules by name */
+    bool ranks_logits;      /* the largest logits are selected first, and the softmax is applied to them alone */
+    bool is_grouped;        /* experts are selected from the best groups (route_in_groups()) */
+    bool by_softmax;        /* with is_grouped: by softmax probabilities without a correction; from all experts if there
+                             * are no groups (route_by_softmax()) */
+    bool weights_as_rows;   /* the weights of a row's experts are cast to the rows' type */
+    bool corrects_softmax;  /* experts are selected by probabilities plus a frozen parameter, which is fp32 like the
+                             * router (route_corrected()) */
+    bool by_sigmoid;        /* experts are selected by sigmoids in the logits' type, plus a buffer if corrects_experts
+                             * is set (route_by_sigmoid()) */
+    bool by_wide_sigmoid;   /* experts are selected by sigmoids in fp32 plus a buffer in the model's type
                              * (route_by_wide_sigmoid()) */
-    bool has_linear;        /* the router is a linear layer, to whose sigmoids in fp32 a frozen parameter of the block
-                             * is added (route_by_linear()); the shared experts stand between it and the others */
-    bool shares_first;      /* the expert that sees every token is computed in front of the router, without a gate */
-    bool tells_weights;     /* and the block holds them to its end */
-    bool has_bias;          /* the router and each linear of the experts */
+    bool has_linear;        /* the router is a linear layer; experts are selected by its sigmoids in fp32 plus a frozen
+                             * parameter of the block (route_by_linear()); the shared experts come between it and the
+                             * experts */
+    bool shares_first;      /* the shared expert is computed before the router, without a gate */
+    bool tells_weights;     /* the module also returns the weights of each row's experts, which the block holds until
+                             * its end */
+    bool has_bias;          /* the router and each linear of the experts have biases */
     bool turned;            /* the experts' weights are (experts, in, out) */
-    bool clamps_gate;       /* gate and up alternate, and are clamped (GptOssExperts._apply_gate) */
+    bool clamps_gate;       /* gate and up alternate in the first linear's output, and are clamped
+                             * (GptOssExperts._apply_gate) */
 };
 
-/* Of the model's family */
+/* Returns the traits of the model's family. */
 const struct experts_traits *experts_traits_of(const struct decoder *m);
 
-/* What the router says of N rows, in the order in which Python holds it. All named. */
+/* The router's result for N rows, in the order of the variables in Python. All named. */
 struct routing {
     struct tensor *logits;            /* (N, experts) */
-    struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
+    struct tensor *weights, *experts; /* (N, k): the weights of each row's experts, and their indices */
 };
 
-/* The parameters of a layer's router, and its buffer. */
+/* Builds the parameters of a layer's router and, unless it has_linear, its correction. */
 void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
-/* What is added to its scores, where that is not built with it (has_linear) */
+/* Builds the correction that is added to the router's scores: a buffer or a frozen parameter. Call it only for a router
+ * that has_linear; router_build() does so for others. */
 void router_build_correction(struct engine *e, struct decoder *m, struct decoder_layer *l);
-/* Of rows x (N, H), by the router's weight, both lent */
+/* Returns the routing of rows x (N, H) by the router's `weight`, both lent. */
 struct routing router_choose(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x);
 
 #endif

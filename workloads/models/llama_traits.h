@@ -11,8 +11,8 @@ enum {
     POST = 1 << BEHIND_ATTENTION | 1 << BEHIND_MLP
 };
 
-/* Where queries and keys are normalised: each head before heads and positions are transposed, after that,
- * after rotation, or all heads at once. */
+/* Where queries and keys are normalised: each head before heads and positions are transposed, after that, or after the
+ * rotary embedding; or all heads at once. */
 enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_TURNED, HEAD_NORM_WHOLE };
 
 struct llama_traits {
@@ -20,18 +20,18 @@ struct llama_traits {
     uint8_t places; /* which norms a block has */
     enum head_norm head_norm;
     bool qkv_bias; /* q, k, v always have biases; in other families attention_bias decides, also for o */
-    bool o_plain;  /* no bias on o, whatever attention_bias says */
-    bool fused;    /* one projection for q, k, v, one for gate and up; only a part of the head rotates */
+    bool o_plain;  /* attention_bias does not apply to o */
+    bool fused;    /* one projection for q, k, v, one for gate and up; only a part of the head is rotated */
     bool rotates_in_fp32; /* cos and sin are fp32; the rotated tensor is cast back */
     bool scales_embeddings;
-    bool two_rotaries; /* one for each kind of layer */
+    bool two_rotaries; /* full and sliding layers have a rotary embedding each */
     bool softcaps_attention;
     bool sinks;          /* each head has an additional score that belongs to no token */
     bool rotates_halves; /* nn_rotate_halves() */
     bool norm_bias; /* norms have biases */
     bool plain_mlp; /* fc1 and fc2, without a gate */
     bool drops_inside; /* dropouts of attention and MLP are functions within these modules */
-    bool fused_mlp;  /* only gate and up have one fused projection */
+    bool fused_mlp;  /* gate and up have one fused projection; q, k, v do not */
     bool pairs;     /* rotates adjacent elements of a head as pairs, in fp32, instead of its halves */
     bool some_pairs; /* the same for a part of the head, in its own type, with cos and sin as for halves */
     bool wide_pairs; /* the same for the whole head: nn_rotate_pairs_wide() */
@@ -41,14 +41,15 @@ struct llama_traits {
     bool turns_first; /* the same; both rotated parts live until both are joined to the rest */
     enum { NO_GRIDS, GRIDS, GRIDS_ALONE } of_grids; /* positions also come from images' grids, or only from them */
     bool norms_first; /* a block's norms are constructed before its MLP */
-    bool attends_last; /* and its attention behind that */
+    bool attends_last; /* its attention is constructed after its MLP */
     bool gates_first;  /* with fused_mlp: activation(gate) * up, in this order */
     bool convolves; /* short convolutions instead of most attentions */
     bool projects_first; /* all three projections run before their results are viewed as heads */
-    bool head_bias; /* the head has a bias where the linears have (attention_bias) */
-    bool norm_last; /* the last norm is constructed after the rotary embedding */
-    bool gated;     /* the attention's result is multiplied by a sigmoid of a second half of the queries */
-    bool gates_apart; /* the same with a linear of its own (project_then_norm()) */
+    bool head_bias; /* the head has a bias if attention_bias is set */
+    bool norm_last; /* the final norm is constructed after the rotary embedding */
+    bool gated;     /* attention's result is multiplied by the sigmoid of a gate, which the query projection also
+                     * computes */
+    bool gates_apart; /* the same with a linear of its own for the gate (project_then_norm()) */
 };
 
 /* By family; empty for others */
