@@ -93,7 +93,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
     struct block_call call = {.encoded = encoded};
     struct tensor *ones = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     call.mask = decoder_whole_mask(e, m, embeddings, ones);
-    if (!is_mbart(m)) { /* in bart one variable, rebound to the mask */
+    if (!is_mbart(m)) { /* bart rebinds this variable to the mask */
         tensor_drop(e, ones);
         ones = NULL;
     }
@@ -101,7 +101,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
     struct tensor *row = tensor_keep(op_unsqueeze(e, places, 0));
     struct tensor *positions = positions_at(e, m->position_embedding, row);
     tensor_drop(e, row);
-    if (is_mbart(m)) { /* in mbart one variable, rebound to the embeddings */
+    if (is_mbart(m)) { /* mbart rebinds this variable to the embeddings */
         tensor_drop(e, places);
         places = NULL;
     }

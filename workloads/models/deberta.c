@@ -1,5 +1,5 @@
-/* deberta-v2: bert's blocks, whose attention scores also depend on the tokens' distance: queries are multiplied with
- * distance embeddings (c2p), and so are keys (p2c). All blocks share the embeddings. */
+/* deberta-v2: bert's blocks, whose attention scores also depend on the tokens' distance: products of queries and
+ * distance embeddings (c2p), and of keys and distance embeddings (p2c). All blocks share the embeddings. */
 #include "model.h"
 #include <math.h>
 

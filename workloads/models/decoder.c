@@ -66,9 +66,9 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MBART] = &plim_family_bart,
 };
 
-/* ZeRO 1 and 2 lay all weights behind one another, and PyTorch multiplies experts from addresses of 16 bytes on
- * ("expected data_ptr to be aligned to 16 bytes"). Rows are as long in all families; gpt_oss and linear attention have
- * other parameters. */
+/* True if weights of experts are misaligned: ZeRO 1 and 2 store all weights one after the other, and PyTorch multiplies
+ * experts only at addresses aligned to 16 bytes ("expected data_ptr to be aligned to 16 bytes"). The sizes of other
+ * parameters preserve that, but gpt_oss and linear attention have some that may not. */
 static bool is_unaligned(const struct plim_model_config *config, const struct plim_train_setting *setting)
 {
     bool is_flat = setting->sharding == PLIM_SHARDING_ZERO1 || setting->sharding == PLIM_SHARDING_ZERO2;
@@ -79,7 +79,8 @@ static bool is_unaligned(const struct plim_model_config *config, const struct pl
     return (config->linear_value_heads * bytes) % 16;
 }
 
-/* cce_backward_kernel() takes no other types: "Backwards requires embeddings to be bf16 or fp16". */
+/* Returns why cut cross entropy is impossible, or NULL. cce_backward_kernel() supports only 16-bit types: "Backwards
+ * requires embeddings to be bf16 or fp16". */
 static const char *cut_refuses(const struct plim_device_info *info, const struct plim_train_setting *setting)
 {
     if (!setting->cut_cross_entropy) return NULL;
@@ -90,7 +91,7 @@ static const char *cut_refuses(const struct plim_device_info *info, const struct
         return "cut cross entropy fails under zero3: it gathers the head within backward, where DeepSpeed holds it "
                "already (Cannot free a ZeRO-3 parameter while it is still active in submodules)";
     bool is_mixed = plim_precision_weights(setting->precision) == PLIM_WEIGHTS_AUTO;
-    bool is_cast = is_mixed && setting->sharding >= PLIM_SHARDING_ZERO1; /* by DeepSpeed, and by FSDP's policy */
+    bool is_cast = is_mixed && setting->sharding >= PLIM_SHARDING_ZERO1; /* by DeepSpeed, or by FSDP's policy */
     bool is_prepared = setting->quantization.type && setting->quantization.prepared &&
                        setting->upcast != PLIM_UPCAST_UNDONE;
     bool is_wide = is_prepared || setting->upcast == PLIM_UPCAST_KEPT;
@@ -101,8 +102,9 @@ static const char *cut_refuses(const struct plim_device_info *info, const struct
                        : "cut cross entropy needs weights in 16 bits (train.weights bf16)";
 }
 
-/* Values are the ends of heads of one projection, which have to lie at 16 bytes where the efficient kernel is taken:
- * "cutlassB: no kernel found to launch!". */
+/* Returns why latent attention is impossible with sdpa, or NULL. Values are the last part of each head of one
+ * projection, and the memory-efficient kernel, if it is selected, needs them aligned to 16 bytes: "cutlassB: no kernel
+ * found to launch!". */
 static const char *latent_refuses(const struct plim_model_config *c, const struct plim_train_setting *s)
 {
     bool in_fp32 = s->precision == PLIM_PRECISION_FP32 || s->precision == PLIM_PRECISION_TF32;
@@ -185,12 +187,12 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
     bool sharded = setting->sharding >= PLIM_SHARDING_ZERO1;
-    /* What makes a real GPU's buffers are its kernels. */
+    /* On a real GPU kernels compute the buffers, so these need memory. */
     bool moved = setting->made_on == PLIM_MADE_ON_HOST && !quantized && !sharded && e->device->info.simulated;
     bool loaded = decoder_is_loaded(setting) && !quantized && e->device->info.simulated;
     bool cast = loaded && setting->made_on == PLIM_MADE_ON_CAST;
     enum plim_dtype dtype = m->parameters.dtype;
-    /* DeepSpeed casts it when it is there. */
+    /* DeepSpeed casts the weights after they are loaded. */
     if (loaded && sharded && setting->weights != PLIM_WEIGHTS_AUTO)
         m->parameters.dtype = decoder_weights_dtype(setting->weights);
     if (cast) m->parameters.dtype = PLIM_BF16;
@@ -199,7 +201,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (quantized || loaded) decoder_load(e, m);
     if (config->vision.layers && setting->freeze_vision && !setting->lora.r) vision_freeze(e, m);
     if (config->mel_bins && !setting->lora.r) whisper_freeze(e, m);
-    if (cast) decoder_widen(e, m); /* what trains */
+    if (cast) decoder_widen(e, m); /* trained weights are fp32 */
     decoder_upcast(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     m->parameters.dtype = dtype;
@@ -226,7 +228,7 @@ static struct tensor *body(struct engine *e, const void *module, struct tensor *
     return tensor_yield((*m)->family->body(e, *m, inputs));
 }
 
-/* The model without its head; named */
+/* Runs the model without its head; named */
 static struct tensor *run_body(struct engine *e, struct decoder *m, struct tensor *inputs)
 {
     struct tensor *const looked_at[] = {m->patch_weight, NULL};
@@ -287,7 +289,7 @@ struct tensor *decoder_values(struct engine *e, struct decoder *m, const struct 
     return values;
 }
 
-/* What balances the experts joins the model's own loss. */
+/* Adds the experts' load-balancing loss to the model's own loss. */
 static void balance(struct engine *e, const struct decoder *m, struct tensor *mask, struct fused_output *out)
 {
     out->aux_loss = experts_balance(e, m, mask);
@@ -297,7 +299,7 @@ static void balance(struct engine *e, const struct decoder *m, struct tensor *ma
     tensor_drop(e, weighted);
 }
 
-/* What add_fused_lm_head() reads in the model's configuration */
+/* Returns the transform that add_fused_lm_head() reads from the model's configuration. */
 static struct logit_transform transform_of(const struct plim_model_config *c)
 {
     double scale = c->logit_scale > 0 ? c->logit_scale : c->logits_scaling > 0 ? 1 / c->logits_scaling : 1;
@@ -307,7 +309,7 @@ static struct logit_transform transform_of(const struct plim_model_config *c)
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted)
 {
     lend(m, batch);
-    bool is_scored = m->setting->loop == PLIM_LOOP_TRL_GRPO && !e->grad_enabled; /* no more is asked for then */
+    bool is_scored = m->setting->loop == PLIM_LOOP_TRL_GRPO && !e->grad_enabled; /* without router logits */
     bool balances = m->router_logits && !is_scored;
     m->returns_router_logits = balances;
     struct tensor *x = run_body(e, m, batch->inputs);
@@ -351,7 +353,7 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     return c->passes ? sum / (double)c->layers * (double)c->passes : sum;
 }
 
-/* Elements of those of a list's parameters that are in blocks */
+/* Returns the number of elements of those parameters in a list that belong to blocks. */
 static double weights_in_layers(const struct decoder *m, struct tensor *const *list, size_t count)
 {
     double sum = 0;
@@ -360,7 +362,7 @@ static double weights_in_layers(const struct decoder *m, struct tensor *const *l
     return sum;
 }
 
-/* albert: the weights of layers that run again, counted once for each further run */
+/* albert: returns the number of weights of layers that run repeatedly, counted once for each run after the first. */
 static double repeated_weights(const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
@@ -370,16 +372,17 @@ static double repeated_weights(const struct decoder *m)
     return once / (double)c->layers * (double)(c->passes - c->layers);
 }
 
-/* Forwards without gradients of each sample that is trained on, of which one may be token by token */
+/* Returns the number of forwards without gradients per trained sample, one of which may be the generation, token by
+ * token. */
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
     if (s->loop == PLIM_LOOP_AXOLOTL_DPO) return 1;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
-    if (s->loop == PLIM_LOOP_LLAMAFACTORY_KTO) return 3; /* of the KL's rows, and of the reference both */
+    if (s->loop == PLIM_LOOP_LLAMAFACTORY_KTO) return 3; /* of the KL's rows; both again by the reference */
     if (s->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(s->preference_loss);
     if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
-    if (grpo->updates * grpo->iterations > 1) return 0; /* a step is timed that has none of them */
+    if (grpo->updates * grpo->iterations > 1) return 0; /* the timed step has none of them */
     return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
 

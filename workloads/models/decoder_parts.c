@@ -1,4 +1,4 @@
-/* What the families share. */
+/* Code that the families share. */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
@@ -25,8 +25,8 @@ void decoder_refuse(struct engine *e, struct decoder *m, const char *format, con
     engine_halt(e, HALT_UNSUPPORTED);
 }
 
-/* peft's lora.Embedding.forward(): rebinds *x, what the base's embedding gave, to it plus
- * embed(ids, A.T) B.T * scaling, in its own type. */
+/* peft's lora.Embedding.forward(): rebinds *x, the result of the base's embedding, to *x + embed(ids, A.T) B.T *
+ * scaling, in its own type. */
 static void add_embedding_adapter(struct engine *e, const struct decoder *m, struct tensor *ids, struct tensor **x)
 {
     const struct lora_adapter *lora = m->embedding_lora;
@@ -55,7 +55,7 @@ bool decoder_requires_input_grads(const struct decoder *m)
            (is_of_tokens || is_prepared || (s->lora.r && !plim_loop_is_trainers(s->loop)));
 }
 
-/* nn.Embedding, or gemma's, which scales what it looked up; then PEFT's hook, which stands before a sharding's */
+/* nn.Embedding, or gemma's, which scales its result; then PEFT's hook, which runs before that of a sharding */
 static struct tensor *embedding(struct engine *e, const void *module, struct tensor *ids)
 {
     const struct decoder *m = module;
@@ -80,8 +80,8 @@ int64_t decoder_documents(const struct decoder *m)
 
 bool decoder_takes_items(const struct decoder *m)
 {
-    enum plim_family f = m->config->family; /* gemma3's inner model alone says that it does not */
-    if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* what it learns is not called labels */
+    enum plim_family f = m->config->family; /* only gemma3's inner model declares that it does not */
+    if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* its targets are not named labels */
     if (f == PLIM_FAMILY_ESM) return false; /* accepts_loss_kwargs */
     return !plim_vision_is_there(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
            f == PLIM_FAMILY_MISTRAL3 || f == PLIM_FAMILY_LLAVA || f == PLIM_FAMILY_INTERNVL;
@@ -189,7 +189,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = attention_mask;
     r.always = m->config->family == PLIM_FAMILY_FALCON;
-    r.packed = m->setting->packing == PLIM_PACKING_YES; /* positions are not passed here, by which one row would be */
+    r.packed = m->setting->packing == PLIM_PACKING_YES; /* one packed row is not detected: no positions are passed */
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 
@@ -236,7 +236,7 @@ void decoder_project_heads(struct engine *e, const struct block_call *b, struct 
         qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), heads, head_dim));
 }
 
-/* Attention's result (B, S, A, D) -> (B, S, A * D), a view where it can be */
+/* Attention's result (B, S, A, D) -> (B, S, A * D), a view if possible */
 static struct tensor *merge_heads(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -354,7 +354,7 @@ struct tensor *decoder_layer_mlp(struct engine *e, const struct block_call *b, s
     bool has_adapters = l->gate.lora && l->up.lora && l->down.lora && !e->adapters_off;
     enum plim_activation f = b->m->config->activation;
     if (!b->m->setting->lora.mlp_kernel || !has_adapters) return decoder_gated_mlp(e, f, l, x);
-    /* Every gelu is the one by erf there (lora_kernels.py). */
+    /* lora_kernels.py uses the erf formula for every gelu. */
     enum plim_unary gates = f == PLIM_ACTIVATION_SILU ? PLIM_UNARY_SILU : PLIM_UNARY_GELU;
     return nn_lora_mlp(e, gates, (const struct linear *const[]){&l->gate, &l->up, &l->down}, x);
 }
@@ -378,8 +378,8 @@ static struct tensor *block_itself(struct engine *e, const void *context, struct
     return c->block(e, c, x);
 }
 
-/* A block between its hooks, which may cast what turns queries and keys; those of internvl's tower have parameters of
- * their own */
+/* Runs a block between its hooks, which may cast cos and sin. The blocks of internvl's tower have parameters of their
+ * own and run with the hooks of their module. */
 static struct tensor *between_hooks(struct engine *e, const void *context, struct tensor *x)
 {
     struct block_call c = *(const struct block_call *)context;
@@ -414,7 +414,7 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
     return decoder_blocks_seeing(e, m, x, full, sliding, NULL);
 }
 
-/* `layers`: the first, and behind the last */
+/* Runs the blocks from layers[0] up to but not including layers[1]. */
 static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct tensor *x, const int64_t layers[2],
                                  const struct block_call *full, const struct block_call *sliding,
                                  struct seen_images *seen)
@@ -471,7 +471,7 @@ void decoder_build_head(struct engine *e, struct decoder *m, bool bias)
     if (bias) m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(classes));
     if (!c->tie_word_embeddings) return;
     nn_tie(e, p, &m->head, m->embedding);
-    if (bias) nn_renew(e, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
+    if (bias) nn_renew(e, m->head_bias); /* _adjust_bias: padding by 0 elements copies it */
 }
 
 void decoder_build_rotary(struct engine *e, struct decoder *m,

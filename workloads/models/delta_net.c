@@ -1,12 +1,12 @@
-/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5 and Qwen3NextGatedDeltaNet of
- * its qwen3_next, whose projections are joined, with and without the packages flash-linear-attention and
+/* Linear attention by the gated delta rule: Qwen3_5GatedDeltaNet of transformers' qwen3_5, and Qwen3NextGatedDeltaNet
+ * of its qwen3_next, which has fused projections; with and without the packages flash-linear-attention and
  * causal-conv1d. */
 #include "model.h"
 #include "workloads/engine/ops_fla.h"
 
 enum { Q, K, V };
 
-/* qwen3_next: queries, keys, values and gates are one projection's result, rates and steps another's. */
+/* True for qwen3_next: one projection computes queries, keys, values and gates, another one rates and steps. */
 static bool is_joined(const struct decoder *m)
 {
     return m->config->family == PLIM_FAMILY_QWEN3_NEXT;
@@ -28,8 +28,8 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
     l->dt_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads));
     nn_move_last(p, first);
     struct tensor *uniform =
-        tensor_keep(tensor_empty(e, p->dtype, 1, &heads)); /* of which A_log is the logarithm */
-    l->a_log = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads)); /* a token forgets half of the state */
+        tensor_keep(tensor_empty(e, p->dtype, 1, &heads)); /* A_log is its logarithm */
+    l->a_log = nn_parameter(e, p, INIT_ZEROS, SHAPE(heads)); /* initially a token halves the state */
     nn_move_last(p, first + 1);
     if (!e->halted) l->a_log->odd_name = true;
     nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED, c->linear_value_dim, false);
@@ -70,7 +70,7 @@ static struct tensor *decay_of(struct engine *e, const struct decoder_layer *l, 
     return op_mul(e, rate, step);
 }
 
-/* Queries, keys and values of their convolved projection (B, channels, S), taken: (B, S, heads, D) each; named */
+/* Splits the convolved projection (B, channels, S), taken, into queries, keys and values (B, S, heads, D); named */
 static void split(struct engine *e, const struct plim_model_config *c, struct tensor *mixed,
                   struct tensor *qkv[3])
 {
@@ -88,7 +88,7 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     tensor_drop(e, turned);
 }
 
-/* Of all documents of the one row, in chunks; 0: rows are one each */
+/* Returns the number of chunks of all documents of a packed row; 0: the rows are the samples. */
 static int64_t chunks_of(const struct decoder *m)
 {
     if (!decoder_documents(m)) return 0;
@@ -96,12 +96,12 @@ static int64_t chunks_of(const struct decoder *m)
     return d.of_longest * chunks_of_tokens(d.longest) + chunks_of_tokens(d.rest) + d.single;
 }
 
-/* What a layer makes of its input, in its variables; named, NULL: not there */
+/* The projections of a layer's input, in Python's variables; named, or NULL */
 struct projected {
     struct tensor *mixed;           /* queries, keys and values (B, channels, S) */
     struct tensor *z, *rate, *step; /* (B, S, value heads, D), and (B, S, value heads) twice */
     struct tensor *joined[2];       /* qwen3_next's projections */
-    struct tensor *parts[3];        /* and copies of its queries, keys and values, until they are split once more */
+    struct tensor *parts[3];        /* copies of their queries, keys and values, until `mixed` is split */
 };
 
 static struct projected project(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -120,7 +120,7 @@ static struct projected project(struct engine *e, const struct block_call *b, st
     return p;
 }
 
-/* The same of qwen3_next: fix_query_key_value_ordering(), and queries, keys and values joined behind one another */
+/* The same for qwen3_next: fix_query_key_value_ordering(), then queries, keys and values are concatenated. */
 static struct projected project_joined(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;

@@ -75,7 +75,7 @@ const struct module plim_vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
                                         BLOCK("mlp.fc2", fc2, LINEAR),
                                         {0}};
 
-/* Heads have other names for other tasks, and roberta's modules have its own: see renamed[] below. */
+/* Heads have other names for other tasks, and roberta's modules another prefix: see renamed[] below. */
 const struct module plim_bert_model[] = {
     MODEL("bert.embeddings.word_embeddings", embedding, WEIGHT),
     MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
@@ -86,8 +86,8 @@ const struct module plim_bert_model[] = {
     MODEL("head.dense", head_dense, LINEAR),
     MODEL("head.LayerNorm", head_norm, NORM),
     MODEL("head.decoder", head, HEAD),
-    MODEL("classifier", head, CLASSIFIER),           /* of rows bert's, of tokens all */
-    MODEL("classifier.out_proj", head, CLASSIFIER),  /* of rows roberta's and electra's */
+    MODEL("classifier", head, CLASSIFIER),           /* of rows: bert's; of tokens: all */
+    MODEL("classifier.out_proj", head, CLASSIFIER),  /* of rows: roberta's and electra's */
     MODEL("qa_outputs", head, CLASSIFIER),
     {0}};
 const struct module plim_distilbert_model[] = {
@@ -171,7 +171,7 @@ const struct module plim_vit_model[] = {MODEL("vit.embeddings.cls_token", class_
                                         MODEL("classifier", head, CLASSIFIER),
                                         {0}};
 
-/* What names begin with, where it is not what the lists above say. The first that fits counts. */
+/* Prefixes that replace those in the lists above. The first match counts. */
 static const struct renamed {
     enum plim_family family;
     enum plim_task task; /* PLIM_TASK_COUNT: any */

@@ -1,5 +1,5 @@
-/* esm (ESM-2, ESM-1b): bert's linears with norms in front of attention and MLP, queries and keys that turn or learned
- * positions, and embeddings that leave out masked tokens. */
+/* esm (ESM-2, ESM-1b): bert's linears with norms before attention and MLP, a rotary embedding or learned positions, and
+ * embeddings that are zero for masked tokens. */
 #include "model.h"
 #include <math.h>
 
@@ -36,15 +36,15 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the embeddings --------------------------------------------------------------------------- */
 
-/* Which tokens are masked, (B, S) bool; floating */
+/* Returns which tokens are masked, (B, S) bool; floating */
 static struct tensor *masked(struct engine *e, const struct decoder *m, struct tensor *ids)
 {
     return op_compare_scalar(e, PLIM_BINARY_EQ, ids, (double)m->config->mask_token_id);
 }
 
-/* token_dropout: masked tokens are zeros, and what is left is as large as if as many were masked as in pretraining.
- * Rebinds *x (B, S, H). Named: how long rows are, NULL where nothing says it, and the share of their tokens that are
- * masked. */
+/* token_dropout: sets the embeddings of masked tokens to zero and scales the others as if the share of masked tokens
+ * were that of pretraining. Rebinds *x (B, S, H). held: the lengths of the rows, NULL without an attention mask, and
+ * the share of their tokens that is masked; named */
 static void leave_out_masked(struct engine *e, const struct decoder *m, struct tensor *ids, struct tensor **x,
                              struct tensor *held[2])
 {
@@ -87,7 +87,7 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* EsmSelfAttention of x, lent, which scales queries before they turn; named */
+/* EsmSelfAttention of x, lent, which scales queries before it rotates them; named */
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;

@@ -1,14 +1,13 @@
-/* A mixture of experts in the place of an MLP (mixtral, the qwens, olmoe, gpt_oss), with the experts' implementation
- * that from_pretrained takes: grouped_mm (transformers' integrations/moe.py). Rows are
- * sorted by their expert, and each expert multiplies its own. Every row goes to as many experts as any
- * other, so that no size depends on the routing; how rows spread over the experts only decides the
- * time, and the clock takes them as balanced. */
+/* A mixture of experts instead of an MLP (mixtral, the qwens, olmoe, gpt_oss), with the implementation that
+ * from_pretrained selects: grouped_mm (transformers' integrations/moe.py). Rows are sorted by expert, and each expert
+ * multiplies its own. Every row is routed to the same number of experts, so no size depends on the routing; how rows
+ * are distributed over the experts only affects the time, which is estimated for a balanced distribution. */
 #include "experts.h"
 #include <math.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-/* A linear of all experts */
+/* Builds one linear of all experts. */
 static void build_stack(struct engine *e, struct decoder *m, struct tensor **weight, struct tensor **bias,
                         int64_t out, int64_t in)
 {
@@ -27,7 +26,7 @@ void experts_build_stacks(struct engine *e, struct decoder *m, struct decoder_la
     build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
 }
 
-/* The shared experts, as one MLP */
+/* Builds the shared experts, as one MLP. */
 static void build_shared(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
@@ -61,15 +60,15 @@ int64_t experts_idle_weights(const struct decoder *m)
 
 /* --- the experts ------------------------------------------------------------------------------ */
 
-/* The S = N k pairs of a row and an expert, sorted by expert; as Python's variables are called. Named */
+/* The S = N k pairs of a row and an expert, sorted by expert; the fields are variables in Python. All named */
 struct pairs {
     struct tensor *weights;        /* (S) */
-    struct tensor *experts;        /* (S), sorted; `order` says where each stood */
+    struct tensor *experts;        /* (S), sorted; `order`: their indices before sorting */
     struct tensor *order, *rows;   /* (S); (S, H) */
     struct tensor *counted;        /* (S), int32 */
-    struct tensor *counts, *ends;  /* (experts), int32: how many rows an expert has; where they end */
-    /* (S, 1): pairs without an expert on this GPU, which are none; NULL: transformers 5.24 does not look for them
-     * unless experts lie on several GPUs */
+    struct tensor *counts, *ends;  /* (experts), int32: the number of rows of each expert; where they end */
+    /* (S, 1) bool: pairs whose expert is not on this GPU, which do not occur; NULL: transformers 5.24 looks for them
+     * only if experts are distributed over several GPUs */
     struct tensor *nobodys;
 };
 
@@ -108,8 +107,8 @@ static void drop_pairs(struct engine *e, struct pairs *p)
                     p->nobodys);
 }
 
-/* A linear layer of every expert, whose weights are (experts, out, in), or turned; `bias` of each row's expert, or
- * NULL; floating */
+/* Applies each expert's linear to its rows x (S, in). weight: (experts, out, in), or (experts, in, out) if `turned`;
+ * bias: that of each row's expert, (S, out), or NULL. Floating */
 static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight, bool turned,
                                      struct tensor *bias, const struct pairs *p)
 {
@@ -120,7 +119,7 @@ static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct 
     return bias ? op_plus_(e, y, bias) : y;
 }
 
-/* activation(gate) * up of what the first linear makes of the rows, (S, 2 F), lent; floating */
+/* Returns activation(gate) * up for the first linear's result y (S, 2 F), lent; floating */
 static struct tensor *gated(struct engine *e, const struct plim_model_config *c, struct tensor *y)
 {
     struct tensor *part[2];
@@ -131,7 +130,8 @@ static struct tensor *gated(struct engine *e, const struct plim_model_config *c,
     return product;
 }
 
-/* (up + 1) * gate * sigmoid(1.702 gate) of clamped ones, of which each second number is the gate's; the same */
+/* Returns (up + 1) * gate * sigmoid(1.702 gate) of the clamped gate and up, which alternate in y (S, 2 F), lent;
+ * floating */
 static struct tensor *gated_by_clamped(struct engine *e, struct tensor *y)
 {
     static const double ALPHA = 1.702, LIMIT = 7;
@@ -146,16 +146,16 @@ static struct tensor *gated_by_clamped(struct engine *e, struct tensor *y)
     return product;
 }
 
-/* Rebinds *rows, which is named or NULL, to the bias of each row's expert, of a linear's (experts, out) or NULL. */
+/* Rebinds *rows, named or NULL, to the bias of each row's expert. bias: (experts, out); NULL: does nothing */
 static void select_bias(struct engine *e, struct tensor **rows, struct tensor *bias, const struct pairs *p)
 {
     if (bias) tensor_set(e, rows, op_rows(e, bias, p->experts));
 }
 
-enum { GATE_UP, DOWN }; /* of wrappers */
+enum { GATE_UP, DOWN }; /* indices of wrappers */
 
-/* down(activation(gate) * up) of the sorted rows; named. gate_up: the first weight. *bias, Python's variable, is the
- * caller's to drop. */
+/* Returns down(activation(gate) * up) of the sorted rows; named. gate_up: the first linear's weight. *bias, a variable
+ * in Python, is dropped by the caller. */
 static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, const struct pairs *p,
                                  struct tensor *gate_up, struct lora_wrapper *wrappers, struct tensor **bias)
 {
@@ -171,7 +171,7 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, c
     return y;
 }
 
-/* The rows of y (S, H), lent, in the order in which they were given; floating. *inverse is named. */
+/* Returns the rows of y (S, H), lent, in their order before sorting; floating. *inverse: the permutation, named */
 static struct tensor *unsorted(struct engine *e, const struct pairs *p, struct tensor *y,
                                struct tensor **inverse)
 {
@@ -181,7 +181,7 @@ static struct tensor *unsorted(struct engine *e, const struct pairs *p, struct t
     return op_rows(e, y, *inverse);
 }
 
-/* Ends the inner wrapper, which is gate_up's where both are there, and the outer one, with which the values go. */
+/* Ends the inner wrapper (gate_up's, if both exist), then the outer one, with which the adapted values are dropped. */
 static void unwrap(struct engine *e, struct lora_wrapper *wrappers)
 {
     for (int i = GATE_UP; i <= DOWN; i++) {
@@ -191,8 +191,8 @@ static void unwrap(struct engine *e, struct lora_wrapper *wrappers)
     }
 }
 
-/* _batched_linear(): y = W x of S rows x (S, in), each with a matrix of its own, (S, out, in) or turned, and a bias,
- * (S, out) or NULL, all lent; floating */
+/* _batched_linear(): returns W x for S rows x (S, in), each with its own matrix, (S, out, in), or (S, in, out) if
+ * `turned`, and its own bias, (S, out) or NULL; all lent; floating */
 static struct tensor *batched_linear(struct engine *e, struct tensor *x, struct tensor *weights, bool turned,
                                      struct tensor *bias)
 {
@@ -204,8 +204,8 @@ static struct tensor *batched_linear(struct engine *e, struct tensor *x, struct 
     return bias ? op_plus_(e, y, bias) : y;
 }
 
-/* batched_mm_experts_forward, which generate() takes behind the prompt (_optimize_model_for_decode): each pair of a row
- * and an expert has a copy of the expert's weights. */
+/* batched_mm_experts_forward, which generate() uses after the prompt (_optimize_model_for_decode): each pair of a row
+ * and an expert has its own copy of the expert's weights. */
 static struct tensor *batched_forward(struct engine *e, const struct block_call *b, struct tensor *x,
                                       const struct routing *r, struct lora_wrapper *wrappers)
 {
@@ -271,15 +271,16 @@ struct experts_call {
     struct routing routing;
 };
 
-/* x (B, S, H), lent, as rows (N, H); floating */
+/* Returns x (B, S, H), lent, as rows (N, H); floating */
 static struct tensor *rows_of(struct engine *e, struct tensor *x)
 {
     int64_t width = tensor_size(x, -1);
     return op_view(e, x, SHAPE(tensor_elements(x) / width, width));
 }
 
-/* The router as a module: its weights of rows (N, H), floating; the rest in the call's routing. One that looks at
- * groups gets what the block gets and has a view of its own, whose gradient is added up apart. */
+/* Runs the router on rows (N, H): returns their experts' weights, floating, and stores the whole routing in the call. A
+ * router with groups or a linear receives the block's input instead and has a view of its own, whose gradient is
+ * accumulated separately. */
 static struct tensor *run_router(struct engine *e, const void *module, struct tensor *given)
 {
     struct experts_call *call = *(struct experts_call *const *)module;
@@ -302,7 +303,7 @@ static struct tensor *run_experts(struct engine *e, const void *module, struct t
     return experts_forward(e, call->block, rows, &call->routing);
 }
 
-/* The experts as a module, of rows (N, H), lent; floating */
+/* Runs the experts as a module on rows (N, H), lent; floating */
 static struct tensor *run_stacks(struct engine *e, struct experts_call *call, struct tensor *rows)
 {
     const struct decoder_layer *l = call->block->layer;
@@ -331,8 +332,8 @@ static void choose(struct engine *e, struct experts_call *call, struct tensor *g
         b->m->router_logits[b->layer - b->m->layers] = tensor_ref(call->routing.logits);
 }
 
-/* What the experts make of rows (N, H), lent, by the router's choice; or of x (B, S, H), where routers look at groups;
- * floating */
+/* Returns the experts' result for rows (N, H), lent, as the router selects them; or for x (B, S, H), if the router has
+ * groups; floating */
 static struct tensor *routed(struct engine *e, struct experts_call *call, struct tensor *given)
 {
     const struct block_call *b = call->block;

@@ -1,5 +1,5 @@
-/* The loss that balances experts (load_balancing_loss_func in transformers' modeling_mixtral.py, 5.17), which TRL's
- * SFTTrainer and GRPOTrainer add to their own: how often each expert is chosen times how likely it is, of all
+/* The load-balancing loss of experts (load_balancing_loss_func in transformers' modeling_mixtral.py, 5.17), which TRL's
+ * SFTTrainer and GRPOTrainer add to their own: how often each expert is selected times its mean probability, over all
  * layers. */
 #include "model.h"
 
@@ -9,7 +9,7 @@ bool experts_are_balanced(const struct plim_model_config *config, const struct p
     return balances && config->experts && config->aux_loss_coef > 0;
 }
 
-/* Python's variables; all named */
+/* The variables in Python; all named */
 struct balance {
     struct tensor *mask;                  /* (N), fp32 */
     struct tensor *chosen, *likely;       /* (experts), fp32 */

@@ -1,13 +1,14 @@
-/* falcon: one projection for queries, keys and values, with one key for all queries (falcon-7b) or one for each group
- * of them (falcon-40b), rotary attention under a mask that is always made, and the MLP beside it or behind. */
+/* falcon: one projection for queries, keys and values, with one key head for all queries (falcon-7b) or one for each
+ * group of them (falcon-40b), rotary attention with a mask that is always created, and the MLP in parallel to attention
+ * or after it. */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
 
 enum { Q, K, V };
-enum { BEFORE_ATTENTION, BEHIND_ATTENTION, OF_ATTENTION, OF_MLP }; /* norms */
+enum { BEFORE_ATTENTION, BEHIND_ATTENTION, OF_ATTENTION, OF_MLP }; /* indices of norms */
 
-/* FalconLinear, which replace_with_bnb_linear() leaves as it is, as it is of no class that it knows */
+/* Builds a FalconLinear, which replace_with_bnb_linear() does not quantise, because it does not know the class. */
 static void build_linear(struct engine *e, struct decoder *m, struct linear *l, int64_t in,
                          int64_t out)
 {
@@ -37,7 +38,7 @@ static void build(struct engine *e, struct decoder *m)
     decoder_build_rotary(e, m, build_layer);
 }
 
-/* _split_heads() of groups: their keys and values are broadcast to all queries; (B, S, A, D) each, named */
+/* _split_heads() with groups, whose keys and values are broadcast to all of their queries; (B, S, A, D) each, named */
 static void split_groups(struct engine *e, const struct plim_model_config *c, struct tensor *fused,
                          struct tensor *qkv[3])
 {
@@ -55,7 +56,7 @@ static void split_groups(struct engine *e, const struct plim_model_config *c, st
     tensor_drop_all(e, all, part[Q], part[K], part[V]);
 }
 
-/* The same of the others, of one key for all queries or one for each */
+/* The same without groups: one key head for all queries, or one for each */
 static void split_heads(struct engine *e, const struct plim_model_config *c, struct tensor *fused,
                         struct tensor *qkv[3])
 {
@@ -72,7 +73,7 @@ static void split_heads(struct engine *e, const struct plim_model_config *c, str
     tensor_drop(e, all);
 }
 
-/* Rebinds queries and keys to themselves turned by their positions. */
+/* Rebinds queries and keys to the rotated ones. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
@@ -86,7 +87,7 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     tensor_drop_all(e, cos, sin);
 }
 
-/* The weights (B, A, S, S) of eager attention, in `dtype`; named */
+/* Returns the weights (B, A, S, S) of eager attention, in `dtype`; named */
 static struct tensor *weigh(struct engine *e, const struct block_call *b,
                             struct tensor *const qkv[3], enum plim_dtype dtype)
 {
@@ -97,7 +98,7 @@ static struct tensor *weigh(struct engine *e, const struct block_call *b,
     return w;
 }
 
-/* Of q, k, v (B, A, S, D), lent: (B, S, A * D), named; *weights as of nn_attention */
+/* Returns attention of q, k, v (B, A, S, D), lent: (B, S, A * D), named. *weights as in nn_attention() */
 static struct tensor *context(struct engine *e, const struct block_call *b,
                               struct tensor *const qkv[3], enum plim_dtype dtype,
                               struct tensor **weights)
@@ -144,7 +145,8 @@ static struct tensor *dropout_add(struct engine *e, struct tensor *x, struct ten
     return y;
 }
 
-/* What the MLP sees, named, where it stands behind the attention: rebinds *residual to what that gave, added to it */
+/* For an MLP after attention: rebinds *residual to the sum with attention's result, and returns the MLP's input,
+ * named. */
 static struct tensor *pass_attention(struct engine *e, const struct block_call *b,
                                      struct tensor *attended, struct tensor **residual)
 {
@@ -184,7 +186,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct block_call call = {.outputs = &weights,
                               .positions = decoder_positions(e, m, tensor_size(ids, 1))};
     call.mask = decoder_padding_mask(e, m, embeddings, m->attention_mask);
-    nn_begin(e); /* its results need no gradient */
+    nn_begin(e); /* the rotary embedding; no nn_end(), as its results need no gradient */
     nn_rotary(e, &m->rotary, call.positions, (enum plim_dtype)embeddings->a.dtype, &call.cos,
               &call.sin);
     struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);

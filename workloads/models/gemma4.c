@@ -1,5 +1,5 @@
-/* gemma4's text: layers that see all have heads of another size than those that slide; the last ones may have the keys
- * and values of the last of their kind before them; each layer may have an embedding of the tokens of its own, and
+/* gemma4's text: heads of full-attention layers have another size than those of sliding layers; the last layers may use
+ * the keys and values of the last earlier layer of their kind; each layer may have its own embedding of the tokens, and
  * experts beside its MLP. */
 #include "model.h"
 #include <math.h>
@@ -22,13 +22,13 @@ static int64_t kv_heads(const struct decoder *m, const struct decoder_layer *l)
     return is_sliding(m, l) ? m->config->kv_heads : m->config->global_kv_heads;
 }
 
-/* Does it have the keys and values of another layer? */
+/* True if the layer uses the keys and values of another layer. */
 static bool shares_states(const struct decoder *m, const struct decoder_layer *l)
 {
     return l - m->layers >= m->config->layers - m->config->shared_kv_layers;
 }
 
-/* Is it the last of its kind that has its own, which others may share? */
+/* True if the layer is the last of its kind with keys and values of its own, which later layers may use. */
 static bool stores_states(const struct decoder *m, const struct decoder_layer *l)
 {
     const struct decoder_layer *end = m->layers + m->config->layers - m->config->shared_kv_layers;
@@ -60,7 +60,7 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->o, c->heads * width, h, c->attention_bias);
 }
 
-/* Its scales are parameters of its own, which come before its linear's. */
+/* The scales are parameters of the router module itself, so they precede those of its linear. */
 static void build_router(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
@@ -145,7 +145,7 @@ static void build(struct engine *e, struct decoder *m)
 
 enum { Q, K, V }; /* (B, S, A, D), then (B, A, S, D), named */
 
-/* Rebinds *x to itself turned by its positions. */
+/* Rebinds *x to the rotated *x. */
 static void turn(struct engine *e, const struct block_call *b, struct tensor **x)
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 2)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 2));
@@ -160,7 +160,7 @@ static struct tensor *project(struct engine *e, const struct linear *l, struct t
     return op_view(e, y, SHAPE(tensor_size(x, 0), tensor_size(x, 1), l->out / width, width));
 }
 
-/* Keys and values of the layer's own */
+/* Computes the layer's own keys and values. */
 static void project_states(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
 {
     static const struct norm v_norm = {.kind = NORM_RMS_GEMMA4};
@@ -175,7 +175,7 @@ static void project_states(struct engine *e, const struct block_call *b, struct 
     tensor_set(e, &qkv[V], op_transpose(e, qkv[V], 1, 2));
 }
 
-/* What the mapping has of layers of this kind: keys and values */
+/* Returns the mapping's keys and values for layers of this kind. */
 static struct tensor **shared_states(const struct block_call *b)
 {
     return &b->states->values[is_sliding(b->m, b->layer) ? 2 : 0];
@@ -213,8 +213,8 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 
 /* --- experts ---------------------------------------------------------------------------------- */
 
-/* What the router says of rows (N, H), lent: the weights of each row's experts, and which they are, (N, k) both;
- * *probabilities, which Python holds. All named */
+/* Runs the router on rows (N, H), lent: stores the weights and the indices of each row's experts, (N, k) each, and
+ * rebinds *probabilities, which Python holds. All named. */
 static void route(struct engine *e, const struct block_call *b, struct tensor *rows, struct tensor **weights,
                   struct tensor **experts, struct tensor **probabilities)
 {
@@ -237,13 +237,13 @@ static void route(struct engine *e, const struct block_call *b, struct tensor *r
     tensor_drop_all(e, x, scores);
 }
 
-/* What a block with experts holds to its end */
+/* Tensors that a block with experts holds until its end */
 struct experts_held {
     struct tensor *of_mlp, *of_experts, *rows, *weights, *experts;
 };
 
-/* Rebinds *h, what the MLP made of the norm of `residual`, to itself with what experts make of another; *besides is
- * what `_` is in Python. */
+/* Rebinds *h, the MLP's result for a norm of `residual`, to the sum of its norm and of the experts' normed result for
+ * another norm of `residual`. *besides, `_` in Python, is rebound to the probabilities. */
 static void add_experts(struct engine *e, const struct block_call *b, struct tensor *residual, struct tensor **h,
                         struct experts_held *held, struct tensor **besides)
 {
@@ -269,7 +269,7 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
     return nn_end(e, decoder_layer_mlp(e, b, x));
 }
 
-/* Rebinds *h to itself with what the layer has of the tokens. */
+/* Rebinds *h to the sum with the layer's own embeddings of the tokens, gated by *h. */
 static void add_per_layer(struct engine *e, const struct block_call *b, struct tensor **residual, struct tensor **h)
 {
     const struct decoder_layer *l = b->layer;

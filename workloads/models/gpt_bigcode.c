@@ -1,4 +1,5 @@
-/* gpt_bigcode (santacoder, starcoder): gpt2 with linears, and with one key and value for all queries. */
+/* gpt_bigcode (santacoder, starcoder): gpt2 with linears, and with one key and value head for all queries
+ * (multi_query). */
 #include "model.h"
 
 enum { Q, K, V };
@@ -33,11 +34,12 @@ static void build(struct engine *e, struct decoder *m)
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, h, true);
     m->causal_bias = nn_buffer(e, lower(e, c->positions));
     tensor_drop(e, tensor_keep(lower(
-                       e, c->positions))); /* _init_weights() copies it from there once more */
+                       e, c->positions))); /* _init_weights() copies a new one */
     decoder_build_head(e, m, false);
 }
 
-/* (B, A, S, D), (B, 1, S, D) twice: parts of one projection's result, floating; named */
+/* Splits y, the fused projection's result, floating, into queries (B, A, S, D), and keys and values (B, 1, S, D);
+ * named */
 static void split_one_key(struct engine *e, const struct plim_model_config *c, struct tensor *y,
                           struct tensor *qkv[3])
 {
@@ -68,7 +70,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     if (!e->halted) (c->multi_query ? split_one_key : split_heads)(e, c, y, qkv);
     struct attention_call call = decoder_attention(b);
     if (!c->scale_attn_weights) call.scaling = 1;
-    if (!b->ends) call.documents = 0; /* blocks are told no positions */
+    if (!b->ends) call.documents = 0; /* blocks receive no positions */
     y = nn_dropout(e, decoder_attend(e, b, &call, qkv, weights), c->dropout_residual);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
     return nn_end(e, y);

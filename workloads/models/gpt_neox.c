@@ -1,5 +1,5 @@
-/* gpt_neox (pythia): fused q, k, v head by head, rotary attention that turns a part of each head,
- * the MLP beside it or behind. */
+/* gpt_neox (pythia): q, k, v fused head by head, attention that rotates a part of each head, and the MLP in parallel to
+ * it or after it. */
 #include "model.h"
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)

@@ -1,11 +1,11 @@
-/* gptj: attention and an MLP on one norm, side by side; the first part of a head turns, neighbour by neighbour, by
- * sines and cosines of which each block has a table. Scores are of queries and keys in fp32. */
+/* gptj: attention and MLP in parallel on one norm; the first part of each head is rotated, in pairs of adjacent
+ * elements, by sines and cosines from a table that each block has. Scores are computed in fp32. */
 #include "model.h"
 #include <math.h>
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-/* What cos and sin of positions are before they turn something */
+/* cos and sin of the positions, and the variables from which they are computed */
 struct turning {
     struct tensor *table, *places, *both, *sin, *cos;
 };
@@ -39,7 +39,8 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* The sines and cosines (1, S, D / 2) of the positions (1, S), in `dtype`, all variables named */
+/* Returns the sines and cosines (1, S, D / 2) of the positions (1, S), in `dtype`; D: rotary_dim. All variables
+ * named */
 static struct turning look_up(struct engine *e, const struct block_call *b, enum plim_dtype dtype)
 {
     struct turning t = {0};
@@ -61,20 +62,21 @@ static void forget(struct engine *e, const struct turning *t)
     tensor_drop_all(e, t->table, t->places, t->both, t->sin, t->cos);
 }
 
-/* Each of x (1, S, D / 2), lent, twice, for all heads: (1, S, 1, D); named */
+/* Returns each element of x (1, S, D / 2), lent, twice, for all heads: (1, S, 1, D); named */
 static struct tensor *twice(struct engine *e, struct tensor *x)
 {
     return tensor_keep(op_repeat_each(e, op_unsqueeze(e, x, 2), -1, 2));
 }
 
-/* Rebinds queries and keys (B, S, A, D) to what they are turned; *rest: what of them does not turn, named */
+/* Rebinds queries and keys (B, S, A, D) to the rotated ones. turned, rest: their rotated and their other parts, named,
+ * which the caller drops */
 static void turn_both(struct engine *e, const struct block_call *b, const struct turning *t, struct tensor *qk[2],
                       struct tensor *turned[2], struct tensor *rest[2])
 {
     int64_t width = b->m->config->rotary_dim, size = b->m->config->head_dim;
     if (e->halted) return;
     for (int i = 1; i >= 0; i--) { /* keys first */
-        turned[i] = tensor_hold(op_slice(e, qk[i], -1, 0, width)); /* itself, where all of a head turns */
+        turned[i] = tensor_hold(op_slice(e, qk[i], -1, 0, width)); /* itself if the whole head is rotated */
         rest[i] = tensor_keep(op_slice(e, qk[i], -1, width, size - width));
     }
     for (int i = 1; i >= 0; i--) {
@@ -85,7 +87,7 @@ static void turn_both(struct engine *e, const struct block_call *b, const struct
     for (int i = 1; i >= 0; i--) tensor_set(e, &qk[i], op_cat(e, 2, (struct tensor *[]){turned[i], rest[i]}, -1));
 }
 
-/* _attn() of (B, A, S, D), lent: (B, A, S, D), named; *weights as of nn_attention() */
+/* _attn(): attention of q, k, v (B, A, S, D), lent -> (B, A, S, D), named. *weights as in nn_attention() */
 static struct tensor *weigh(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                             struct tensor **weights)
 {

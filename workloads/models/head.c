@@ -1,24 +1,26 @@
 /* The heads and losses of transformers' ForCausalLM, ForMaskedLM, ForSequenceClassification, ForTokenClassification and
- * ForQuestionAnswering. A decoder's head is one linear, which the family makes (decoder_build_head()). */
+ * ForQuestionAnswering. A decoder's head is one linear, which the family builds (decoder_build_head()). */
 #include "model.h"
 #include <math.h>
 
-/* How the encoders' heads differ. */
+/* The traits of the encoders' heads. */
 static const struct traits {
-    bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
-                          linear where weights are tied */
-    bool bias_added;   /* masked-lm: the linear has none, and the head adds its own */
-    bool bias_first;   /* masked-lm: it is tied before the weight */
-    bool gelu;         /* whatever the model's activation is; a function, and no module */
-    bool nested;       /* masked-lm: modules around the head and in it; classification: an activation that is one */
-    bool norm_first;   /* masked-lm: the norm is made before the linear; both are a module, of the embedding's width */
-    bool own_function; /* classifier_activation, and masked-lm's loss in fp32; a linear and a norm for each token */
-    bool block_dropout; /* token-classification: a dropout as in the blocks */
+    bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, which the linear shares if weights
+                        * are tied */
+    bool bias_added;   /* masked-lm: the linear has no bias, and the head adds its own */
+    bool bias_first;   /* masked-lm: the bias is tied before the weight */
+    bool gelu;         /* the activation is always gelu (unless `tanh`), as a function and not as a module */
+    bool nested;       /* masked-lm: the head and its transform are modules; classification: the activation is one */
+    bool norm_first;   /* masked-lm: the norm is built before the linear; both form a module and have the embedding's
+                        * width */
+    bool own_function; /* the activation is classifier_activation; masked-lm: the loss in fp32; token tasks: a linear
+                        * and a norm before the last linear */
+    bool block_dropout; /* token-classification: dropout_residual, as in the blocks */
     bool pooler;       /* classification: the first linear belongs to the model */
-    bool bare;           /* classification: one linear, which the family makes (vit) */
-    bool drops_first;  /* classification: a dropout in front of the first linear too */
-    bool tanh;         /* classification: else gelu or relu, or classifier_activation */
-    bool context;      /* classification: a pooler that begins with a dropout, and labels below 0 are none */
+    bool bare;           /* classification: one linear, which the family builds (vit) */
+    bool drops_first;  /* classification: another dropout before the first linear */
+    bool tanh;         /* classification: the activation; otherwise gelu, relu or classifier_activation */
+    bool context;      /* classification: a pooler that begins with a dropout; labels below 0 are ignored */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.bias_apart = true, .nested = true, .pooler = true, .tanh = true},
     [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
@@ -42,14 +44,14 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-/* Of what the last linear reads */
+/* Returns the width of the last linear's input. */
 static int64_t width_of(const struct decoder *m)
 {
     bool is_embeddings = traits_of(m)->norm_first && m->config->task == PLIM_TASK_MASKED_LM;
     return is_embeddings ? m->config->word_embed_proj_dim : m->config->hidden_size;
 }
 
-/* A bias of the head's own, which stands in front of its modules, from the parameter `first` on */
+/* Builds the head's own bias, which precedes the parameters of its modules: it becomes number `first`. */
 static void build_own_bias(struct engine *e, struct decoder *m, size_t first)
 {
     m->own_bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(m->config->vocab_size));
@@ -85,8 +87,8 @@ static void tie_bias(struct engine *e, struct decoder *m)
     nn_renew(e, m->head_bias);
 }
 
-/* _adjust_bias pads the bias of a tied linear by nothing, which copies it; where it is tied itself,
- * once before and once after. */
+/* _adjust_bias pads the bias of a tied linear by 0 elements, which copies it; a bias that is itself tied is copied
+ * twice. */
 void head_tie(struct engine *e, struct decoder *m)
 {
     bool bias_first = traits_of(m)->bias_first;
@@ -97,7 +99,7 @@ void head_tie(struct engine *e, struct decoder *m)
     if (!bias_first) tie_bias(e, m);
 }
 
-/* Is there a linear in front of the last one? */
+/* True if there is a linear before the last one. */
 static bool has_dense(const struct decoder *m)
 {
     enum plim_task task = m->config->task;
@@ -165,7 +167,7 @@ struct linear head_linear(const struct decoder *m)
                            .lora = m->head_lora};
 }
 
-/* The last linear, to (.., classes); named */
+/* Returns the logits (.., classes), the last linear's result; named */
 static struct tensor *logits_of(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct linear head = head_linear(m);
@@ -175,20 +177,21 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
     return logits;
 }
 
-/* What stands for the model's logits, which it returns. */
+/* Calls the hook that may replace the logits which the model returns. */
 static void hook(struct engine *e, const struct decoder *m, struct tensor **logits)
 {
     if (m->hooks && m->hooks->logits) tensor_set(e, logits, m->hooks->logits(e, m->hooks->context, *logits));
 }
 
-/* Is a loss the sum over the labels' number in a step, which Trainer tells the model, and not a mean? */
+/* True if a loss is the sum divided by the number of labels in a step, which Trainer passes to the model, and not the
+ * mean. */
 static bool is_of_items(const struct decoder *m)
 {
     bool is_told = m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM && m->setting->loop != PLIM_LOOP_SWIFT_SFT;
     return plim_loop_is_trainers(m->setting->loop) && is_told && decoder_takes_items(m);
 }
 
-/* What the model's family does to the logits, but for the cap; cut cross entropy does it to what the head reads. */
+/* Scales the logits as the family does, without the softcap; with cut cross entropy it scales the head's input. */
 static void scale(struct engine *e, const struct decoder *m, struct tensor **x)
 {
     if (m->config->logits_scaling > 0) tensor_set(e, x, op_div_scalar(e, *x, m->config->logits_scaling));
@@ -219,8 +222,8 @@ static struct tensor *kept_of(struct engine *e, const struct decoder *m, struct 
     return tensor_keep(op_view(e, rows, SHAPE(1, m->kept_tokens, width)));
 }
 
-/* Losses below: named, NULL where there are no labels, and what is left of the logits in *logits, named; Liger's own
- * loss leaves none, and cut cross entropy none. */
+/* The functions below return the loss, named, NULL if there are no labels, and store the logits in *logits, named;
+ * Liger's fused loss and cut cross entropy leave *logits NULL. */
 static struct tensor *causal_lm_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                      struct tensor *labels, struct tensor **logits)
 {
@@ -243,7 +246,7 @@ static struct tensor *causal_lm_loss(struct engine *e, struct decoder *m, struct
     return tensor_keep(nn_causal_lm_loss(e, *logits, labels, liger.loss == PLIM_LIGER_LOSS_OF_LOGITS, is_sum));
 }
 
-/* Mean cross entropy of logits (.., classes) and as many labels; named */
+/* Returns the mean cross entropy of logits (.., classes) and as many labels; named */
 static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, struct tensor *labels)
 {
     if (e->halted) return e->poison;
@@ -252,7 +255,8 @@ static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, str
                                         op_view(e, labels, SHAPE(rows))));
 }
 
-/* Mean squared error of logits (rows, 1) and as many numbers, where there is one label; named */
+/* Returns the mean squared error of logits (rows, 1) and as many numbers if there is one class, otherwise the cross
+ * entropy; named */
 static struct tensor *row_loss(struct engine *e, const struct decoder *m, struct tensor *logits, struct tensor *labels)
 {
     if (m->config->labels != 1 || e->halted) return cross_entropy(e, logits, labels);
@@ -260,7 +264,7 @@ static struct tensor *row_loss(struct engine *e, const struct decoder *m, struct
     return tensor_keep(op_mse_loss(e, op_view(e, logits, rows > 1, &rows), op_view(e, labels, rows > 1, &rows)));
 }
 
-/* fixed_cross_entropy(); named */
+/* fixed_cross_entropy(): divides a sum by the number of labels; a mean is returned unchanged; named */
 static struct tensor *of_items(struct engine *e, const struct decoder *m, struct tensor *loss)
 {
     if (is_of_items(m) && !e->halted) tensor_set(e, &loss, op_div_scalar(e, loss, 1));
@@ -299,7 +303,7 @@ static struct tensor *masked_lm_loss(struct engine *e, struct decoder *m, struct
     return loss;
 }
 
-/* (x * mask).sum(1) / mask.sum(1), of a mask (B, S) of ones; named */
+/* Returns (x * mask).sum(1) / mask.sum(1), with the attention mask, or ones if there is none, (B, S); named */
 static struct tensor *mean_of_row(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     if (e->halted) return e->poison;
@@ -313,7 +317,7 @@ static struct tensor *mean_of_row(struct engine *e, const struct decoder *m, str
     return y;
 }
 
-/* What the classification sees of a row; named */
+/* Returns the input of the classification: each row's mean or first token; named */
 static struct tensor *pooled_input(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     if (m->config->classifier_pooling == PLIM_POOLING_MEAN) return mean_of_row(e, m, x);
@@ -332,8 +336,8 @@ void head_pool(struct engine *e, struct decoder *m, struct tensor *x)
     tensor_drop(e, first);
 }
 
-/* Where in each row (B, S) its last token stands that is no padding: (B) int64, named. In int32, as
- * GenericForSequenceClassification.forward() has it (modeling_layers.py); *held, named, are its variables. */
+/* Returns the index of each row's last token that is not padding, (B) int64, named. Computed in int32, as in
+ * GenericForSequenceClassification.forward() (modeling_layers.py); held: its variables, named */
 static struct tensor *last_tokens(struct engine *e, const struct decoder *m, struct tensor *held[2])
 {
     if (e->halted) return e->poison;
@@ -351,13 +355,14 @@ static struct tensor *only_row(struct engine *e, struct tensor *x)
     return op_rows(e, op_select(e, x, 1, e->halted ? 0 : tensor_size(x, 1) - 1), order);
 }
 
-/* The loss of a decoder's classification: logits of all tokens, of which each row's last one counts. */
+/* The loss of a decoder's classification: logits are computed for all tokens, and those of each row's last one are
+ * used. */
 static struct tensor *last_token_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                       struct tensor *labels, struct tensor **logits)
 {
     struct tensor *all = logits_of(e, m, x), *held[2] = {NULL}, *last = NULL;
     int64_t rows = e->halted ? 0 : x->a.shape[0];
-    bool has_no_padding = m->config->pad_token_id == PLIM_NO_TOKEN && rows == 1; /* more rows need a token for it */
+    bool has_no_padding = m->config->pad_token_id == PLIM_NO_TOKEN && rows == 1; /* several rows need one */
     if (!has_no_padding) last = last_tokens(e, m, held);
     *logits = tensor_keep(last ? op_rows_at(e, all, last) : only_row(e, all));
     hook(e, m, logits);
@@ -366,7 +371,7 @@ static struct tensor *last_token_loss(struct engine *e, const struct decoder *m,
     return loss;
 }
 
-/* ForConditionalGeneration: no label is shifted, as the decoder's inputs are */
+/* ForConditionalGeneration: labels are not shifted, because the decoder's inputs are */
 static struct tensor *seq2seq_loss(struct engine *e, struct decoder *m, struct tensor *x,
                                    struct tensor *labels, struct tensor **logits)
 {
@@ -393,7 +398,7 @@ static struct tensor *context_of(struct engine *e, const struct decoder *m, stru
     return y;
 }
 
-/* The loss of the rows whose label is not below 0, of which there are none; named */
+/* Returns the cross entropy of the rows whose label is not negative, which holds for all rows; named */
 static struct tensor *labelled_loss(struct engine *e, struct tensor *logits, struct tensor *labels)
 {
     if (e->halted) return e->poison;
@@ -428,7 +433,7 @@ static struct tensor *classification_loss(struct engine *e, struct decoder *m, s
     if (traits_of(m)->context) return context_loss(e, m, x, labels, logits);
     if (plim_family_is_decoder(m->config->family)) return last_token_loss(e, m, x, labels, logits);
     double p = m->config->dropout_classifier;
-    bool is_module = traits_of(m)->drops_first; /* all this is part of one, which begins with a dropout */
+    bool is_module = traits_of(m)->drops_first; /* all of this is one module, which begins with a dropout */
     struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;
     if (is_module) nn_begin(e);
     if (!h) {
@@ -459,7 +464,7 @@ static double dropout_of_tokens(const struct decoder *m)
     return traits_of(m)->own_function ? c->dropout_classifier : c->dropout_answers;
 }
 
-/* What the last linear reads, which lives until the forward is over; named */
+/* Returns the last linear's input, which lives until the forward ends; named */
 static struct tensor *input_of_tokens(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     struct tensor *h = has_dense(m) ? transform(e, m, x) : tensor_ref(x);
@@ -478,7 +483,7 @@ static struct tensor *token_loss(struct engine *e, struct decoder *m, struct ten
     return loss;
 }
 
-/* The first or second number of each token, (B, S); named */
+/* Splits the results of the last linear into each token's first and second number, (B, S) each; named */
 static void part_numbers(struct engine *e, struct tensor *all, struct tensor *parts[2])
 {
     static const int64_t one[] = {1, 1};
@@ -493,7 +498,8 @@ static void part_numbers(struct engine *e, struct tensor *all, struct tensor *pa
     }
 }
 
-/* Where answers begin is in the labels; the output has the second numbers beside the logits. */
+/* The labels are the starts of answers. The model's output has the logits of the ends (m->encoded) beside those of the
+ * starts. */
 static struct tensor *answer_loss(struct engine *e, struct decoder *m, struct tensor *x, struct tensor *labels,
                                   struct tensor **logits)
 {

@@ -1,6 +1,6 @@
 /* Multi-head latent attention: DeepseekV3Attention of transformers' deepseek_v3 (modeling_deepseek_v3.py), and
- * deepseek_v2's, where pairs of neighbours turn as complex numbers. Keys and
- * values are two products of one latent of few numbers, beside which a part of the key that turns is all heads'. */
+ * deepseek_v2's, which rotates pairs of adjacent elements as complex numbers. Keys and values are projected from a
+ * small latent; the rotated part of the keys is computed beside it and shared by all heads. */
 #include "model.h"
 #include <math.h>
 
@@ -28,16 +28,17 @@ void latent_attention_build(struct engine *e, struct decoder *m, struct decoder_
 }
 
 enum { Q, K, V };
-enum { PLAIN, TURNS }; /* of queries and keys; of a latent: what keys and values are made of, and the key's own part */
+enum { PLAIN, TURNS }; /* parts of queries and keys; of the latent: the part that is projected to keys and values, and
+                        * the keys' rotated part */
 
-/* The two parts of the last dimension, named */
+/* Splits the last dimension of x into two parts, named. */
 static void cut(struct engine *e, struct tensor *x, int64_t first, int64_t second, struct tensor *part[2])
 {
     op_split(e, x, -1, 2, (int64_t[]){first, second}, part);
     for (int i = 0; i < 2; i++) tensor_keep(part[i]);
 }
 
-/* Rebinds the parts of queries and keys that turn. */
+/* Rebinds the parts of queries and keys to the rotated ones. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor **queries, struct tensor **keys)
 {
     bool by_pairs = b->m->config->rope_pairs, is_complex = b->m->rotary.is_complex;
@@ -57,8 +58,8 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     }
 }
 
-/* DeepseekV3Attention.expand_kv(): keys and values (B, A, S, ..) of the latent (B, 1, S, rank) and of the part that
- * turned (B, 1, S, ..); all named */
+/* DeepseekV3Attention.expand_kv(): computes keys and values (B, A, S, ..) from the latent (B, 1, S, rank) and the
+ * rotated part (B, 1, S, ..); all named */
 static void expand(struct engine *e, const struct block_call *b, struct tensor *const latent[2], struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
@@ -80,7 +81,7 @@ static void expand(struct engine *e, const struct block_call *b, struct tensor *
     qkv[V] = part[1];
 }
 
-/* The queries (B, A, S, D); named */
+/* Returns the queries (B, A, S, D); named */
 static struct tensor *project_queries(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
@@ -91,7 +92,7 @@ static struct tensor *project_queries(struct engine *e, const struct block_call 
     return tensor_keep(decoder_heads(e, y, c->heads, query_dim(c)));
 }
 
-/* The latent's two parts as of one head, the first normed; both named */
+/* Splits the latent into its two parts, viewed as one head each, the first one normed; both named */
 static void view_latent(struct engine *e, const struct block_call *b, struct tensor *compressed,
                         struct tensor *latent[2])
 {
@@ -118,7 +119,7 @@ struct tensor *latent_attention(struct engine *e, const struct block_call *b, st
     qkv[Q] = tensor_keep(op_cat(e, 2, query, -1));
     expand(e, b, latent, qkv);
     struct attention_call call = decoder_attention(b);
-    call.scaling = 1 / sqrt((double)query_dim(c)); /* yarn's mscale changes nothing but values */
+    call.scaling = 1 / sqrt((double)query_dim(c)); /* yarn's mscale only changes values */
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
     tensor_drop_all(e, queries, query[PLAIN], query[TURNS], compressed, latent[PLAIN], latent[TURNS]);

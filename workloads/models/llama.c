@@ -1,5 +1,5 @@
-/* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code,
- * and a table of what sets the families apart. */
+/* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. The families share this code and
+ * differ by a table of traits. */
 #include "llama_traits.h"
 #include "workloads/engine/ops_liger.h"
 #include <math.h>
@@ -106,7 +106,7 @@ static void build_last_norm(struct engine *e, struct decoder *m)
     decoder_patch_norm(&m->final_norm, decoder_liger(m).last_norm);
 }
 
-/* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
+/* If each kind of layers has its own rotary embedding, it is built only for the kinds that exist. */
 static void build_rotaries(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -148,7 +148,8 @@ static void build(struct engine *e, struct decoder *m)
 
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
-/* qwen3_5: queries (B, A, S, D), normed, and their gate (B, S, A * D), both of one projection's result; both named */
+/* qwen3_5: splits y, one projection's result, into queries (B, A, S, D), which are normed, and their gate (B, S, A *
+ * D); both named */
 static void split_gated(struct engine *e, const struct block_call *b, struct tensor *y, struct tensor **queries,
                         struct tensor **gate)
 {
@@ -167,7 +168,7 @@ static void split_gated(struct engine *e, const struct block_call *b, struct ten
     tensor_drop(e, unnormed);
 }
 
-/* A projection's result seen as heads, normed on the way (qwen3) */
+/* Returns a projection's result viewed as heads, with the norm `n` before the transpose if not NULL (qwen3); named */
 static struct tensor *as_heads(struct engine *e, const struct plim_model_config *c, const struct norm *n,
                                struct tensor *y, int64_t heads)
 {
@@ -176,8 +177,8 @@ static struct tensor *as_heads(struct engine *e, const struct plim_model_config 
     return tensor_keep(op_transpose(e, nn_norm(e, n, split), 1, 2));
 }
 
-/* As axolotl rewrites an attention's forward() (monkeypatch/lora_kernels.py), and as qwen2_vl's is: all three
- * projections come first. */
+/* Runs all three projections before their results are viewed as heads, like qwen2_vl's forward() and those that axolotl
+ * rewrites (monkeypatch/lora_kernels.py). y: named */
 static void project_first(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor *y[3])
 {
     const struct decoder_layer *l = b->layer;
@@ -220,7 +221,7 @@ static void project_each(struct engine *e, const struct block_call *b, struct te
     if (head_norm == HEAD_NORM_TRANSPOSED) norm_heads(e, l, qkv);
 }
 
-/* Three projections (taken) seen as heads */
+/* Rebinds three projections (taken) to their views as heads; named */
 static void split_heads(struct engine *e, const struct plim_model_config *c, struct tensor *qkv[3])
 {
     for (int i = Q; i <= V; i++)
@@ -228,7 +229,7 @@ static void split_heads(struct engine *e, const struct plim_model_config *c, str
             tensor_keep(decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
-/* olmo2: norms of all heads at once; olmo, olmoe: none is larger than the configuration says; then heads */
+/* olmo2: one norm over all heads; olmo, olmoe: values are clipped to clip_qkv; then the results are viewed as heads */
 static void project_whole(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *qkv[3])
 {
@@ -246,7 +247,7 @@ static void project_whole(struct engine *e, const struct block_call *b, struct t
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
-/* cohere, glm4_moe, afmoe: norms between all projections and the change of heads and positions */
+/* cohere, glm4_moe, afmoe: norms after all projections, and before heads and positions are transposed */
 static void project_then_norm(struct engine *e, const struct block_call *b, struct tensor *x,
                               struct tensor *qkv[3], struct tensor **gate)
 {
@@ -266,7 +267,7 @@ static void project_then_norm(struct engine *e, const struct block_call *b, stru
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
 }
 
-/* phi3: parts of one projection, which Python calls by a name; named */
+/* phi3: queries, keys and values are parts of one projection. Returns its result, a variable in Python; named */
 static struct tensor *project_fused(struct engine *e, const struct block_call *b, struct tensor *x,
                                     struct tensor *qkv[3])
 {
@@ -280,7 +281,7 @@ static struct tensor *project_fused(struct engine *e, const struct block_call *b
     return all;
 }
 
-/* Rebinds them to other tensors on the same memory, which holds them turned. */
+/* Liger: rotates queries and keys in place, and rebinds them to other tensors on the same memory. */
 static void rotate_in_place(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     struct tensor *const angles[2] = {b->cos, b->sin};
@@ -293,7 +294,7 @@ static void rotate_in_place(struct engine *e, const struct block_call *b, struct
     }
 }
 
-/* Rebinds queries and keys to themselves turned by their positions. */
+/* Rebinds queries and keys to the rotated ones. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     const struct llama_traits *t = traits_of(b->m);
@@ -329,8 +330,8 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     qkv[K] = cast[K];
 }
 
-/* get_llama_4_attn_scale() (modeling_ministral3.py:119) of the positions: the queries times 1 + beta log(1 +
- * floor(position / original positions)). Another beta changes nothing but values. */
+/* get_llama_4_attn_scale() (modeling_ministral3.py:119): rebinds the queries to themselves times 1 + beta log(1 +
+ * floor(position / original positions)). Another beta only changes values. */
 static void scale_queries(struct engine *e, const struct block_call *b, struct tensor **queries)
 {
     const double beta = 0.1;
@@ -352,7 +353,7 @@ static struct tensor *attend_gated(struct engine *e, const struct block_call *b,
     return tensor_yield(y);
 }
 
-/* (B, S, H) floating; *weights as of nn_attention */
+/* Returns the module's result (B, S, H), floating; *weights as in nn_attention() */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
@@ -432,7 +433,7 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     return y;
 }
 
-/* *besides: the attention's weights, which gpt_oss gives up for its router's */
+/* *besides: the attention weights, which gpt_oss rebinds to the router's weights */
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x, struct tensor **besides)
 {
     if (b->layer->router) return experts_block(e, b, x, besides);
@@ -440,13 +441,13 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
     return nn_end(e, dense(e, b, x));
 }
 
-/* Rebinds *x to its norm, where the family has one in this place. */
+/* Rebinds *x to its norm, if the family has one in this place. */
 static void norm(struct engine *e, const struct block_call *b, int place, struct tensor **x)
 {
     if (traits_of(b->m)->places >> place & 1) tensor_set(e, x, nn_norm(e, &b->layer->norm[place], *x));
 }
 
-/* residual + x * residual_multiplier, where the family has that; floating */
+/* Returns residual + x, with x times residual_multiplier if the family has one; floating */
 static struct tensor *join(struct engine *e, const struct block_call *b, struct tensor *residual, struct tensor *x)
 {
     double multiplier = b->m->config->residual_multiplier;
@@ -468,7 +469,7 @@ static struct tensor *parallel_block(struct engine *e, const struct block_call *
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     if (traits_of(b->m)->parallel) return parallel_block(e, b, x);
-    double p = traits_of(b->m)->drops_inside ? 0 : b->m->config->dropout_residual; /* a module of phi3's */
+    double p = traits_of(b->m)->drops_inside ? 0 : b->m->config->dropout_residual; /* phi3's is a module */
     struct tensor *(*dropout)(struct engine *, struct tensor *, double) =
         traits_of(b->m)->fused ? nn_dropout : op_dropout;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);

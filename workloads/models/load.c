@@ -1,6 +1,6 @@
-/* from_pretrained() with a device_map, as transformers 5.17 does it: the model is made without memory, and the
- * checkpoint's weights come one by one, in the order of their names; with bitsandbytes each is on the GPU in full
- * before it is quantised. And model.to(device). */
+/* from_pretrained() with a device_map, as in transformers 5.17: the model is created without memory, and the
+ * checkpoint's weights are loaded one by one, in the order of their names; with bitsandbytes each is on the GPU in full
+ * before it is quantised. Also model.to(device). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { MODULES_MAX = 32 };
 struct load {
     struct engine *e;
     struct decoder *m;
-    struct tensor *map; /* of nested scales, one for all */
+    struct tensor *map; /* the code map of nested scales, shared by all weights */
 };
 
 static const enum plim_quantized quantized_as[PLIM_QUANTIZATION_COUNT] = {
@@ -34,7 +34,7 @@ bool decoder_cast_loses_codes(const struct plim_train_setting *setting, enum pli
 
 /* --- one tensor ------------------------------------------------------------------------------- */
 
-/* Memory for a tensor of the model that has none; named. */
+/* Returns memory for a tensor of the model that has none; named */
 static struct tensor *memory_of(struct engine *e, const struct tensor *x)
 {
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
@@ -44,7 +44,8 @@ static struct tensor *memory_of(struct engine *e, const struct tensor *x)
     return y;
 }
 
-/* What it holds changes nothing: of a buffer, and of anything on a simulated GPU. */
+/* Allocates a tensor's memory without writing it: the contents of a buffer do not matter, and on a simulated GPU none
+ * do. */
 static void give_memory(struct engine *e, struct tensor *x)
 {
     struct tensor *y = memory_of(e, x);
@@ -59,7 +60,7 @@ static void load_tensor(struct load *load, struct tensor *x, enum parameter_init
     if (!load->e->halted) tensor_set_data(load->e, x, y);
 }
 
-/* The weight of a linear layer, which stays as codes. A Conv1D's is turned round first. */
+/* Loads the weight of a linear and replaces it by quantised codes. A Conv1D's is transposed first. */
 static void load_quantized(struct load *load, struct linear *l)
 {
     struct engine *e = load->e;
@@ -80,7 +81,7 @@ static void load_quantized(struct load *load, struct linear *l)
     tensor_drop(e, weight);
     tensor_drop(e, stored);
     if (e->halted) return;
-    bool is_parameter = how->type != PLIM_QUANTIZATION_INT8; /* in 8 bits the layer has them besides (CB) */
+    bool is_parameter = how->type != PLIM_QUANTIZATION_INT8; /* in 8 bits the layer also holds the codes (CB) */
     tensor_set_data(e, l->weight, is_parameter ? l->quantized.codes : tensor_detach(e, l->quantized.codes));
     l->weight->is_codes = true;
     if (is_parameter) l->quantized.codes = l->weight;
@@ -88,7 +89,8 @@ static void load_quantized(struct load *load, struct linear *l)
 
 /* --- stacked weights of experts --------------------------------------------------------------- */
 
-/* What MergeModulelist makes of the experts' matrices (out, in), each of which is on the GPU first; named */
+/* MergeModulelist: returns the stack (experts, out, in) of the experts' matrices (out, in), which were on the GPU and
+ * are dropped; named */
 static struct tensor *merge(struct load *load, struct tensor **parts, int64_t out, int64_t in)
 {
     struct engine *e = load->e;
@@ -98,8 +100,9 @@ static struct tensor *merge(struct load *load, struct tensor **parts, int64_t ou
     return stack;
 }
 
-/* A parameter (experts, 2 F, H) or (experts, H, F) of a checkpoint that has each expert's linears: those of all
- * experts come, are stacked, and gate and up are joined. What is read changes nothing: only the memory is played. */
+/* Loads a parameter (experts, 2 F, H) or (experts, H, F) from a checkpoint that has a linear for each expert: those of
+ * all experts are loaded and stacked, and gate and up are concatenated. Only the allocations are reproduced; the loaded
+ * values do not matter. */
 static void load_stack(struct load *load, struct tensor *x, bool is_joined)
 {
     struct engine *e = load->e;
@@ -120,7 +123,7 @@ static void load_stack(struct load *load, struct tensor *x, bool is_joined)
     if (!e->halted) tensor_set_data(e, x, weight);
 }
 
-/* gemma4's parameters and buffer of ones, and those of internvl's tower */
+/* True for parameters and buffers that are initialised to ones: gemma4's, and those of internvl's tower */
 static bool is_scale(const struct module *module)
 {
     return module->offset == offsetof(struct decoder_layer, scalar) ||
@@ -140,8 +143,8 @@ static bool is_stack(const struct module *module)
 
 enum { STORED_NAME = 64 };
 
-/* The name in a checkpoint of a module, or of its weight where it is known by that alone; mixtral's, minimax_m2's and
- * granitemoe's experts and router have an older one there. */
+/* Writes the name of a module in a checkpoint, followed by ".weight" for MODULE_WEIGHT. The experts and routers of
+ * mixtral, minimax_m2 and granitemoe have older names there. */
 static void stored_name(const struct decoder *m, const struct module *module, char name[STORED_NAME])
 {
     bool has_older = m->config->family == PLIM_FAMILY_MIXTRAL || m->config->family == PLIM_FAMILY_MINIMAX_M2;
@@ -164,7 +167,8 @@ static void stored_name(const struct decoder *m, const struct module *module, ch
         snprintf(name, STORED_NAME, "%s", experts);
 }
 
-/* The modules of a list, sorted by their names there; numbers in a name are single digits. */
+/* Stores the modules of a list, sorted by their names in a checkpoint, in which numbers have one digit. Returns their
+ * number. */
 static int sorted(const struct decoder *m, const struct module *modules, const struct module *out[MODULES_MAX])
 {
     char name[STORED_NAME], before[STORED_NAME];
@@ -202,7 +206,7 @@ static void load_part(struct load *load, const struct vision_part *part)
     for (int k = 0; k < count; k++) load_module(load, modules[k], part->owner);
 }
 
-/* Those of one owner */
+/* Loads the towers' parts of one owner. */
 static void load_parts(struct load *load, enum vision_owner of)
 {
     struct vision_part part;
@@ -210,7 +214,8 @@ static void load_parts(struct load *load, enum vision_owner of)
         if (part.parts->of == of) load_part(load, &part);
 }
 
-/* What merges last, and what reads patches, which stand behind a Qwen's blocks and before those of others */
+/* Loads the last merger and the modules that read patches, which come after the blocks of Qwen's towers and before
+ * those of others. */
 static void load_beside_blocks(struct load *load)
 {
     const struct vision *vision = &load->m->vision;
@@ -223,7 +228,7 @@ static void load_beside_blocks(struct load *load)
     load_tensor(load, vision->positions, INIT_WEIGHT);
 }
 
-/* gemma4's audio tower and what leads to the text's width, whose names come before the text's */
+/* Loads gemma4's audio tower and the projections to the text's width, whose names precede the text's. */
 static void load_before_text(struct load *load)
 {
     static const enum vision_owner order[] = {VISION_AUDIO_BLOCKS, VISION_AUDIO_BACK, VISION_AUDIO_FRONT,
@@ -232,7 +237,7 @@ static void load_before_text(struct load *load)
         load_parts(load, order[i]);
 }
 
-/* The tower's names come behind the text's. */
+/* Loads the vision tower, whose names come after the text's. */
 static void load_vision(struct load *load)
 {
     const struct vision *vision = &load->m->vision;
@@ -306,8 +311,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
 
 /* --- before and after ------------------------------------------------------------------------- */
 
-/* By how many ranks get_total_byte_count() divides, parameter by parameter, what tensor parallelism would cut, though
- * nothing is cut, where the family has a plan for it (base_model_tp_plan, _tp_plan), in a job of several ranks. */
+/* Returns the number by which get_total_byte_count() divides the sizes of parameters in the family's tensor-parallel
+ * plan (base_model_tp_plan, _tp_plan), although they are not split: the number of ranks, or 1. */
 static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
@@ -316,7 +321,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 
-/* Norms of queries and keys are in the plans of these families. */
+/* True if the family's plan contains the norm: some contain those of queries and keys. */
 static bool plans_norm(const struct decoder *m, const struct module *module)
 {
     enum plim_family family = m->config->family;
@@ -326,15 +331,15 @@ static bool plans_norm(const struct decoder *m, const struct module *module)
     return plans && (strstr(module->path, "q_norm") || strstr(module->path, "k_norm"));
 }
 
-/* Families whose plans are the head's alone */
+/* Families whose plans contain only the head */
 static const bool plans_head_alone[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = true, [PLIM_FAMILY_LFM2] = true, [PLIM_FAMILY_LFM2_MOE] = true,
     [PLIM_FAMILY_GRANITEMOE] = true, [PLIM_FAMILY_GRANITEMOEHYBRID] = true, [PLIM_FAMILY_AFMOE] = true,
 };
 
-/* deepseek_v3's plan has no attention, glm4_moe_lite's of its queries only q_b_proj, and deepseek_v2's all but
- * q_a_proj. A shared expert is in those of qwen3_5_moe, qwen3_next, glm4_moe, deepseek_v2, deepseek_v3 and
- * ernie4_5_moe, but not its gate. */
+/* True if the family's plan contains the linear. deepseek_v3's plan has no attention; of the query projections
+ * glm4_moe_lite's has only q_b_proj, and deepseek_v2's all except q_a_proj. The plans of qwen3_5_moe, qwen3_next,
+ * glm4_moe, deepseek_v2, deepseek_v3 and ernie4_5_moe contain the shared expert, but not its gate. */
 static bool plans_linear(const struct decoder *m, const struct decoder_layer *l, const struct module *module)
 {
     enum plim_family family = m->config->family;
@@ -367,12 +372,13 @@ static int64_t other_ranks_share(const struct tensor *x, int64_t bytes_of_two, i
     return bytes - bytes / ranks;
 }
 
-/* What such a division leaves out. `size`: of an element; `code_size`: of two elements of a quantised weight */
+/* Returns the bytes that are not counted because of that division. `size`: bytes of an element; `code_size`: bytes of
+ * two elements of a linear's weight, which may be quantised */
 static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t code_size)
 {
     int64_t ranks = ranks_of_plan(m), bytes = other_ranks_share(m->head_bias, 2 * size, ranks);
     if (m->config->task == PLIM_TASK_CAUSAL_LM)
-        bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied one is counted by its name */
+        bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied head is counted under its own name */
     const struct module *modules = decoder_block_modules(m->config->family);
     for (int64_t i = 0; i < m->config->layers; i++)
         for (const struct module *module = modules; module->path; module++) {
@@ -390,7 +396,9 @@ static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t cod
     return bytes;
 }
 
-/* What of `bytes` is asked for where so many are cached: no less than what makes the allocator ask for more. */
+/* Returns how many of `bytes` the warm-up requests: those beyond the cached ones. If the allocator would serve that
+ * from its cache, it requests one byte more than the cache has, provided that the rest is large and fits; otherwise
+ * nothing. */
 static int64_t not_cached(const struct engine *e, int64_t bytes)
 {
     const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
@@ -400,7 +408,7 @@ static int64_t not_cached(const struct engine *e, int64_t bytes)
     return is_much && has_room ? unused + 1 : 0;
 }
 
-/* What routers in fp32 have more than weights of `size` bytes an element, and parameters beside them */
+/* Returns the additional bytes of fp32 routers and their frozen parameters, compared with `size` bytes per element. */
 static int64_t bytes_of_routers(const struct decoder *m, int64_t size)
 {
     int64_t bytes = 0;
@@ -413,8 +421,8 @@ static int64_t bytes_of_routers(const struct decoder *m, int64_t size)
     return bytes;
 }
 
-/* caching_allocator_warmup(): one block as large as the model will be, but for what is cached and 1.2 GiB of the GPU,
- * given back at once. A linear weight counts half a byte an element, or one, where it is quantised. */
+/* caching_allocator_warmup(): allocates one block of the model's size without what is cached, at most the GPU's memory
+ * less 1.2 GiB, and frees it at once. A quantised linear weight counts half a byte or one byte per element. */
 static void warm_up(struct engine *e, const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
@@ -427,7 +435,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (buffers[i]->layer) bytes += plim_array_bytes(&buffers[i]->a); /* those of a checkpoint */
+        if (buffers[i]->layer) bytes += plim_array_bytes(&buffers[i]->a); /* buffers in the checkpoint */
     bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
@@ -440,8 +448,8 @@ bool decoder_is_loaded(const struct plim_train_setting *setting)
     return setting->quantization.type != PLIM_QUANTIZATION_NONE || (plim_is_loaded(setting->made_on) && is_whole);
 }
 
-/* from_pretrained() makes every parameter of a checkpoint one that requires a gradient, also what corrects a router,
- * which gets none. */
+/* from_pretrained() makes every parameter of a checkpoint require a gradient, also the routers' corrections, which
+ * never receive one: counts them as trainable. */
 static void unfreeze_corrections(struct decoder *m)
 {
     for (int64_t i = 0; i < m->config->layers && !m->setting->lora.r; i++) {
@@ -466,7 +474,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* these were in the checkpoint */
+        if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* the others were in the checkpoint */
             give_memory(e, buffers[i]);
     if (!e->halted) unfreeze_corrections(m);
 }
