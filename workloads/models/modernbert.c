@@ -1,5 +1,5 @@
-/* modernbert: rotary attention over fused projections that sees all of the row or a window on both
- * sides, a gated MLP, LayerNorms in front of each. */
+/* modernbert: rotary attention with a fused projection, to the whole row or within a window in both directions, and a
+ * gated MLP, with a LayerNorm before each. */
 #include "model.h"
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -15,7 +15,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->down, f, h, c->mlp_bias);
 }
 
-/* One for each kind of layer that there is. */
+/* Builds a rotary embedding for each kind of layer in the model. */
 static void build_rotaries(struct engine *e, struct decoder *m)
 {
     bool full = decoder_has_layers(m, false), sliding = decoder_has_layers(m, true);
@@ -42,7 +42,8 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* q, k, v (B, A, S, D) as views of one projection, which is the caller's variable too */
+/* Stores queries, keys and values (B, A, S, D), which are views of one projection; returns the projection, which Python
+ * holds, too. All named. */
 static struct tensor *project(struct engine *e, const struct block_call *b, struct tensor *x,
                               struct tensor *qkv[3])
 {

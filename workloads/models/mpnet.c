@@ -1,4 +1,5 @@
-/* mpnet: bert's blocks without token types, whose scores have a bias on how far tokens lie apart, the same in all. */
+/* mpnet: bert's blocks without token types, with a bias on the scores by the distance of tokens, which all blocks
+ * share. */
 #include "model.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static void build(struct engine *e, struct decoder *m)
     bert_build_embeddings(e, m);
     decoder_build_layers(e, m, bert_build_layer);
     m->distance_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->relative_buckets, c->heads));
-    if (!e->halted) m->distance_embedding->odd_name = true; /* to Trainer a bias, which does not decay */
+    if (!e->halted) m->distance_embedding->odd_name = true; /* a bias by its name: Trainer does not decay it */
     bert_initialise(e, m);
     head_build(e, m);
     head_tie(e, m);
@@ -19,7 +20,8 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the bias on positions ---------------------------------------------------------------------- */
 
-/* relative_position_bucket() of a key's place behind a query's: as many buckets whatever the configuration says */
+/* relative_position_bucket() of `behind`, a key's position minus the query's. The number of buckets does not depend on
+ * the configuration. */
 static int64_t bucket_of(int64_t behind)
 {
     enum { BUCKETS = 32, SIDE = BUCKETS / 2, EXACT = SIDE / 2, FARTHEST = 128 };
@@ -30,7 +32,7 @@ static int64_t bucket_of(int64_t behind)
     return side + (far < SIDE - 1 ? far : SIDE - 1);
 }
 
-/* The buckets (S, S) int64, which the host works out; named */
+/* Returns the buckets (S, S) int64, computed on the host; named. */
 static struct tensor *buckets_of(struct engine *e, int64_t seq)
 {
     struct tensor *x = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(seq, seq)));
@@ -44,7 +46,7 @@ static struct tensor *buckets_of(struct engine *e, int64_t seq)
     return x;
 }
 
-/* compute_position_bias(): (B, A, S, S), once for each row; named */
+/* compute_position_bias(): (B, A, S, S), copied for each row; named. */
 static struct tensor *position_bias(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     if (e->halted) return e->poison;
@@ -59,7 +61,7 @@ static struct tensor *position_bias(struct engine *e, const struct decoder *m, s
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-/* MPNetSelfAttention of x (B, S, H), lent; named */
+/* MPNetSelfAttention of x (B, S, H), lent; named. */
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;

@@ -1,5 +1,5 @@
-/* opt: learned positions counted from the attention mask, norms before or behind, embeddings of a
- * width of their own. */
+/* opt: learned positions computed from the attention mask, norms before or after attention and MLP, and embeddings with
+ * a width of their own. */
 #include "model.h"
 #include <math.h>
 
@@ -72,13 +72,13 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     for (int i = 1; i < 3; i++)
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b);
-    call.scaling = 1; /* the queries have it */
+    call.scaling = 1; /* the queries are scaled */
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
     return nn_end(e, y);
 }
 
-/* Rebinds *x to its norm in this place, where it is done here. */
+/* Rebinds *x to its norm, if `here`. `place`: the norm of attention or of the MLP. */
 static void norm(struct engine *e, const struct block_call *b, int place, bool here,
                  struct tensor **x)
 {
@@ -98,7 +98,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, op_reshape(e, h, SHAPE(tensor_elements(x) / c->hidden_size, c->hidden_size)));
     tensor_set(e, &residual, h);
     norm(e, b, 1, before, &h);
-    /* the MLP stands in the block itself, so that each step gives up the last one's result */
+    /* The MLP is not a module of its own: each step frees the previous one's result. */
     tensor_set(e, &h, nn_linear(e, &b->layer->fc1, h));
     tensor_set(e, &h, decoder_activation(e, c->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
@@ -112,7 +112,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the forward ------------------------------------------------------------------------------ */
 
-/* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
+/* (cumsum(mask) * mask - 1).long(): returns a token's position in its row; named. */
 static struct tensor *positions_of(struct engine *e, struct tensor *mask)
 {
     struct tensor *count = tensor_keep(op_cumsum_last(e, mask, (enum plim_dtype)mask->a.dtype));
@@ -128,8 +128,7 @@ static struct tensor *learned_positions(struct engine *e, const void *module, st
     return op_embedding(e, *weight, op_add_scalar(e, places, POSITION_OFFSET));
 }
 
-/* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most
- * there can be. */
+/* layerdrop, which skips random blocks, is assumed to skip none, so that memory is the maximum. */
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(e, m, ids);
@@ -137,7 +136,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *mask =
         given ? tensor_ref(given) : tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.positions = m->positions ? tensor_ref(m->positions) : positions_of(e, mask)};
-    /* transformers 5.24 takes one of its own for positions alone */
+    /* transformers 5.24 creates a mask of ones only for the positions. */
     bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
     call.mask = decoder_padding_mask(e, m, embeddings, given || is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;

@@ -1,4 +1,4 @@
-/* phi: rotary attention that turns a part of each head, and an MLP beside it on the same norm. */
+/* phi: attention that rotates a part of each head, and in parallel an MLP, both of the same norm. */
 #include "model.h"
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)

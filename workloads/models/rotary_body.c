@@ -1,4 +1,4 @@
-/* A body with rotary positions, which most families share: embeddings, masks, positions, blocks, the last norm
+/* The body with rotary embeddings that most families share: embeddings, masks, positions, blocks, the final norm
  * (LlamaModel.forward). */
 #include "model.h"
 #include <math.h>
@@ -10,7 +10,7 @@ static struct tensor *look_up_per_layer(struct engine *e, const void *module, st
     return op_mul(e, x, op_to(e, m->per_layer_scale, (enum plim_dtype)m->per_layer_embedding->a.dtype));
 }
 
-/* gemma4: what each layer has of ids (B, S) alone, (B, S, layers, width), named */
+/* gemma4: returns the embeddings per layer of ids (B, S), (B, S, layers, width), named; NULL if the model has none. */
 static struct tensor *find_per_layer(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     const struct plim_model_config *c = m->config;
@@ -21,7 +21,8 @@ static struct tensor *find_per_layer(struct engine *e, struct decoder *m, struct
     return tensor_keep(op_view(e, y, 4, shape));
 }
 
-/* Sets m->per_layer, of that (NULL: there is none) and of the embeddings. */
+/* Sets m->per_layer to the combination of `own`, the result of find_per_layer() (NULL: does nothing), and a projection
+ * of the usual embeddings. */
 static void join_per_layer(struct engine *e, struct decoder *m, struct tensor *own, struct tensor *embeddings)
 {
     if (e->halted || !own) return;
@@ -35,8 +36,9 @@ static void join_per_layer(struct engine *e, struct decoder *m, struct tensor *o
 
 enum { FULL, SLIDING }; /* kinds of layers */
 
-/* Which masks a model's forward makes: one for all layers; both whatever the layers are (qwen2_moe for a window of 0
- * where none is used); the others the sliding one where a layer asks for it. */
+/* The masks that a model's forward creates. ONE: a single mask, the sliding one if a layer is sliding. BOTH: a full and
+ * a sliding one, regardless of the layers (qwen2_moe's has a window of 0 if none is used). BY_LAYERS: the full one, and
+ * the sliding one if a layer is sliding. */
 enum masks { MASKS_BY_LAYERS, MASKS_ONE, MASKS_BOTH };
 static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MISTRAL] = MASKS_ONE,     [PLIM_FAMILY_PHI3] = MASKS_ONE,
@@ -44,14 +46,15 @@ static const enum masks masks_of[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_STARCODER2] = MASKS_ONE,  [PLIM_FAMILY_GEMMA2] = MASKS_BOTH,
     [PLIM_FAMILY_GEMMA3_TEXT] = MASKS_BOTH, [PLIM_FAMILY_QWEN2_MOE] = MASKS_BOTH,
     [PLIM_FAMILY_OLMO3] = MASKS_BOTH,      [PLIM_FAMILY_COHERE2] = MASKS_BOTH,
-    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,    [PLIM_FAMILY_AFMOE] = MASKS_BOTH,
+    [PLIM_FAMILY_GPT_OSS] = MASKS_BOTH,
+    [PLIM_FAMILY_AFMOE] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL3] = MASKS_ONE,  [PLIM_FAMILY_MISTRAL3] = MASKS_ONE,
     [PLIM_FAMILY_GEMMA4_TEXT] = MASKS_BOTH, [PLIM_FAMILY_GEMMA4_UNIFIED_TEXT] = MASKS_BOTH,
     [PLIM_FAMILY_MINISTRAL] = MASKS_BOTH,  [PLIM_FAMILY_GEMMA3] = MASKS_BOTH,
 };
 
-/* gpt_oss, afmoe and granitemoehybrid tell their masks no positions, so that a token sees the documents before its own.
- * Of gemma4's layers those that see all see no images' blocks. */
+/* Creates the masks. gpt_oss, afmoe and granitemoehybrid do not pass positions, so that tokens also attend to earlier
+ * documents of the row. gemma4's full mask ignores the blocks of images. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct tensor *blocks, struct block_call calls[2])
 {
@@ -60,7 +63,7 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
     bool tells_none = f == PLIM_FAMILY_GPT_OSS || f == PLIM_FAMILY_AFMOE || f == PLIM_FAMILY_GRANITEMOEHYBRID;
     struct tensor *positions = tells_none ? NULL : calls[FULL].positions;
-    int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
+    int64_t window = m->config->sliding_window; /* 0: the sliding mask is created, too */
     struct tensor *seen = f == PLIM_FAMILY_GEMMA4 ? NULL : blocks;
     if (full) calls[FULL].mask = decoder_mask_of_blocks(e, m, embeddings, positions, seen, 0);
     if (sliding)
@@ -69,9 +72,9 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
         calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
 }
 
-/* qwen3_5: positions (1, S) become four times (B, S), of which the first is the text's, and the others are of images'
- * grids, by which queries and keys turn. qwen2_vl has the others alone, and tells its masks no positions. Rebinds both,
- * which are the same and named. */
+/* qwen3_5: expands positions (1, S) to (4, B, S): the first part is the text's, and the other three are the positions
+ * on images' grids, by which queries and keys are rotated. qwen2_vl has only these three, and passes no positions to
+ * its masks (*text becomes NULL). Rebinds *text and *grids, which are the same tensor at first; named. */
 static void on_grids(struct engine *e, const struct decoder *m, int64_t batch, struct tensor **text,
                      struct tensor **grids)
 {
@@ -85,7 +88,7 @@ static void on_grids(struct engine *e, const struct decoder *m, int64_t batch, s
     tensor_drop(e, all);
 }
 
-/* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
+/* Sets cos and sin of the calls: one pair for all layers, or one for each kind of layer (gemma3). */
 static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dtype, struct tensor *positions,
                         struct block_call calls[2])
 {
@@ -100,7 +103,7 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
     if (calls[FULL].sin) calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
 }
 
-/* Of x (taken); named */
+/* Applies the final norm to x (taken), with the hooks for a norm without a weight; named. */
 static struct tensor *last_norm(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct decoder_hooks *hooks = m->final_norm.weight ? NULL : m->hooks;
@@ -112,17 +115,18 @@ static struct tensor *last_norm(struct engine *e, const struct decoder *m, struc
     return y;
 }
 
-/* What goes into a body's blocks, and what it holds to its end */
+/* The inputs of a body's blocks, and the other tensors that it holds until its end. */
 struct body {
     struct placeholders hidden; /* gemma4's */
     struct seen_images seen;
-    struct tensor *own;         /* find_per_layer() */
-    struct tensor *embeddings, *positions, *turning;
+    struct tensor *own;         /* the result of find_per_layer() */
+    struct tensor *embeddings, *positions, *turning; /* turning: the positions of the rotary embedding */
     struct block_call calls[2];
 };
 
-/* Embeddings, with images among them, positions and masks. Of gemma3 and gemma4 the text is a model of its own, outside
- * of which masks are made; gemma3's know positions only where the batch has some (rows of several documents). */
+/* Sets the embeddings, including those of images, positions and masks. In gemma3 and gemma4 the text is a model of its
+ * own, and masks are created outside of it; gemma3's use positions only if the batch has some (rows of several
+ * documents). */
 static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struct body *b)
 {
     enum plim_family f = m->config->family;
@@ -142,7 +146,7 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
     }
     if (m->pixels) vision_see(e, m, &b->embeddings, &b->seen);
     if (hides || m->positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
-    if (m->config->vision.has_no_blocks && m->config->seeing == PLIM_SEEING_VISION && !m->pixels) /* none, in numbers */
+    if (m->config->vision.has_no_blocks && m->config->seeing == PLIM_SEEING_VISION && !m->pixels) /* no images: -1 */
         b->seen.blocks = tensor_keep(op_full(e, PLIM_I64, ids->a.ndim, ids->a.shape, -1));
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (masks_around) make_masks(e, m, b->embeddings, b->seen.blocks, b->calls);
@@ -153,7 +157,7 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
     if (m->rotary.of_grids && b->positions) on_grids(e, m, tensor_size(ids, 0), &b->positions, &b->turning);
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (!masks_around) make_masks(e, m, b->embeddings, NULL, b->calls);
-    if (f == PLIM_FAMILY_GRANITEMOEHYBRID) /* its blocks get none, which checkpointing would keep */
+    if (f == PLIM_FAMILY_GRANITEMOEHYBRID) /* its blocks receive none; checkpointing would keep them */
         b->calls[FULL].positions = b->calls[SLIDING].positions = NULL;
     if (multiplier > 0 && f == PLIM_FAMILY_GRANITEMOE)
         tensor_set(e, &b->embeddings, op_mul_scalar(e, b->embeddings, multiplier));
@@ -184,7 +188,7 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
         (drops ? nn_dropout : op_dropout)(e, b.embeddings, m->config->dropout_embedding));
     if (f == PLIM_FAMILY_AFMOE && m->config->scales_embeddings) /* mup_enabled */
         tensor_set(e, &x, op_mul_scalar(e, x, sqrt((double)m->config->hidden_size)));
-    if (f == PLIM_FAMILY_PHI) tensor_set(e, &b.embeddings, x); /* one variable there */
+    if (f == PLIM_FAMILY_PHI) tensor_set(e, &b.embeddings, x); /* both are the same variable in phi */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, b.turning, b.calls);
     if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
     x = decoder_blocks_seeing(e, m, x, &b.calls[FULL], &b.calls[SLIDING], m->pixels ? &b.seen : NULL);

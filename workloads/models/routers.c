@@ -1,8 +1,8 @@
-/* Routers: which experts a token goes to, and with what weights. */
+/* Routers: they choose a token's experts, and their weights. */
 #include "experts.h"
 #include <math.h>
 
-/* --- what sets them apart --------------------------------------------------------------------- */
+/* --- traits ----------------------------------------------------------------------------------- */
 
 static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .turned = true,
@@ -64,7 +64,8 @@ void router_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
 
 /* --- routing ---------------------------------------------------------------------------------- */
 
-/* GptOssTopKRouter, GraniteMoeTopKRouter: of the k largest logits; x (N, H) and the router's weight, lent */
+/* GptOssTopKRouter, GraniteMoeTopKRouter: the weights are the softmax of the k largest logits; x (N, H) and the
+ * router's weight, lent. */
 static struct routing rank(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
 {
     struct routing r;
@@ -81,7 +82,7 @@ static struct routing rank(struct engine *e, const struct block_call *b, struct 
     return r;
 }
 
-/* The same of the others */
+/* The router of other families: the k largest probabilities; x and the weight likewise. */
 static struct routing route(struct engine *e, const struct block_call *b, struct tensor *weight, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
@@ -102,8 +103,8 @@ static struct routing route(struct engine *e, const struct block_call *b, struct
     return r;
 }
 
-/* What a group (N, groups, experts of one) is worth: the sum of its two largest scores, or its largest probability;
- * named */
+/* Returns the score of each group of `groups` (N, groups, experts per group): the sum of its two largest scores, or its
+ * largest probability, (N, groups), named. */
 static struct tensor *worth(struct engine *e, struct tensor *groups, bool are_probabilities)
 {
     struct tensor *top[2];
@@ -116,9 +117,9 @@ static struct tensor *worth(struct engine *e, struct tensor *groups, bool are_pr
     return tensor_keep(op_sum_dim(e, top[0], 2));
 }
 
-/* Of `choice`, the scores (N, experts), named: rebinds it to itself where an expert is one of the groups that are worth
- * the most, and else minus infinity, or as a probability 0. held: what Python's variables hold until the router
- * returns; named */
+/* Masks the scores *choice (N, experts), named, of experts outside of the best groups: rebinds it to scores that are
+ * minus infinity there, or 0 for probabilities. `held`: the tensors that Python's variables hold until the router
+ * returns; named. */
 static void hide_groups(struct engine *e, const struct plim_model_config *c, struct tensor **choice,
                         bool are_probabilities, struct tensor *held[4])
 {
@@ -131,7 +132,8 @@ static void hide_groups(struct engine *e, const struct plim_model_config *c, str
     struct tensor *best = tensor_keep(top[1]);
     tensor_drop(e, tensor_keep(top[0]));
     struct tensor *mask = tensor_keep(op_full_like(e, scores, 0));
-    /* Ones there: any numbers but 0 will do, and sums of sigmoids and probabilities are none. */
+    /* Python writes ones. Any numbers except 0 have the same effect, and sums of sigmoids and probabilities are not
+     * 0. */
     int64_t shape[2] = {rows, c->groups_per_token}, stride[2] = {c->groups_per_token, 1};
     if (!e->halted) op_scatter_(e, mask, best, tensor_alias(e, scores, 2, shape, stride, 0));
     struct tensor *wide = op_expand(e, op_unsqueeze(e, mask, -1), SHAPE(rows, groups, size));
@@ -141,7 +143,7 @@ static void hide_groups(struct engine *e, const struct plim_model_config *c, str
     held[0] = scores, held[1] = best, held[2] = mask, held[3] = of_experts;
 }
 
-/* Glm4MoeTopkRouter, DeepseekV3TopkRouter: sigmoids, in fp32 but for autocast */
+/* Glm4MoeTopkRouter, DeepseekV3TopkRouter: chooses by sigmoids, in fp32 except under autocast. */
 static struct routing route_in_groups(struct engine *e, const struct block_call *b, struct tensor *weight,
                                       struct tensor *x)
 {
@@ -167,7 +169,8 @@ static struct routing route_in_groups(struct engine *e, const struct block_call 
     return r;
 }
 
-/* Ernie4_5_MoeTopKRouter: probabilities in fp32, whatever autocast says, that add up to 1 at last */
+/* Ernie4_5_MoeTopKRouter: chooses by probabilities in fp32, even under autocast; the weights are normalised to a sum of
+ * 1. */
 static struct routing route_corrected(struct engine *e, const struct block_call *b, struct tensor *weight,
                                       struct tensor *x)
 {
@@ -192,7 +195,7 @@ static struct routing route_corrected(struct engine *e, const struct block_call 
     return r;
 }
 
-/* Lfm2MoeTopKRouter: sigmoids of the logits, to which a buffer is added where experts are chosen */
+/* Lfm2MoeTopKRouter: chooses by sigmoids of the logits, to which a buffer may be added only for the choice. */
 static struct routing route_by_sigmoid(struct engine *e, const struct block_call *b, struct tensor *weight,
                                        struct tensor *x)
 {
@@ -220,8 +223,8 @@ static struct routing route_by_sigmoid(struct engine *e, const struct block_call
     return r;
 }
 
-/* MiniMaxM2TopKRouter: sigmoids in fp32, to which a buffer is added where experts are chosen; the chosen ones' add up
- * to 1 */
+/* MiniMaxM2TopKRouter: chooses by sigmoids in fp32, to which a buffer is added only for the choice; the weights are
+ * normalised to a sum of 1. */
 static struct routing route_by_wide_sigmoid(struct engine *e, const struct block_call *b, struct tensor *weight,
                                             struct tensor *x)
 {
@@ -241,8 +244,8 @@ static struct routing route_by_wide_sigmoid(struct engine *e, const struct block
     return r;
 }
 
-/* AfmoeTokenChoiceRouter: sigmoids in fp32 of a linear's result, to which a parameter is added where experts are
- * chosen */
+/* AfmoeTokenChoiceRouter: chooses by sigmoids in fp32 of a linear's result, to which a parameter is added only for the
+ * choice. */
 static struct routing route_by_linear(struct engine *e, const struct block_call *b, struct tensor *weight,
                                       struct tensor *x)
 {
@@ -265,7 +268,7 @@ static struct routing route_by_linear(struct engine *e, const struct block_call 
     return r;
 }
 
-/* DeepseekV2TopkRouter: probabilities, in fp32 but for autocast */
+/* DeepseekV2TopkRouter: chooses by probabilities, in fp32 except under autocast. */
 static struct routing route_by_softmax(struct engine *e, const struct block_call *b, struct tensor *weight,
                                        struct tensor *x)
 {

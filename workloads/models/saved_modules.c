@@ -1,6 +1,6 @@
-/* Modules beside the blocks that are trained in full beside adapters: peft 0.21.2's modules_to_save
+/* Modules outside of the blocks that are trained in full in addition to adapters: peft 0.21.2's modules_to_save
  * (set_additional_trainable_modules() in utils/other.py) deep-copies each, freezes the original and trains the copy,
- * which does what the original did. */
+ * which replaces the original. */
 #include "autotune/base/text.h"
 #include "model.h"
 #include "workloads/spec/lora_modules.h"
@@ -13,7 +13,7 @@ static void refuse(struct engine *e, struct decoder *m, const char *name)
     decoder_refuse(e, m, "train.lora.modules_to_save has %.80s, which is not supported", name);
 }
 
-/* Parameter.__deepcopy__(), a clone; rebinds *x, which may be NULL. */
+/* Parameter.__deepcopy__(), a clone; rebinds *x, which may be NULL, to the copy. */
 static void copy_parameter(struct engine *e, struct decoder *m, struct saved_module *saved, int i, struct tensor **x)
 {
     if (!*x || e->halted) return;
@@ -25,7 +25,8 @@ static void copy_parameter(struct engine *e, struct decoder *m, struct saved_mod
     saved->copy[i] = *x = copy;
 }
 
-/* Where the weight and the bias of the module at `place` stand; false: a module of a kind that is not known here. */
+/* Stores the addresses of the weight and the bias of the module at `place`. Returns false if this kind of module is not
+ * supported. */
 static bool find_parameters(struct decoder *m, const struct module *module, void *place, struct tensor **found[2])
 {
     struct norm *norm = place;
@@ -42,7 +43,7 @@ static bool find_parameters(struct decoder *m, const struct module *module, void
     }
 }
 
-/* `owner`: the model, or a part of its tower */
+/* Saves a module: replaces its parameters by copies. `owner`: the model, or a part of its tower. */
 static void save(struct engine *e, struct decoder *m, const struct module *module, void *owner, const char *name)
 {
     struct tensor **parameters[2];
@@ -60,15 +61,15 @@ static void save(struct engine *e, struct decoder *m, const struct module *modul
     saved->last = saved->original[1] ? saved->original[1] : saved->original[0];
 }
 
-/* Is it the last or the first linear of a classification's head, all of which is copied where a module of both is saved
- * (roberta's classifier)? */
+/* True if the module is the first or the last linear of a classification head. If the module that contains both is
+ * saved (roberta's classifier), all of it is copied. */
 static bool is_of_classifier(const struct decoder *m, const struct module *module)
 {
     bool is_linear = module->kind == MODULE_CLASSIFIER || module->offset == offsetof(struct decoder, head_dense);
     return is_linear && m->config->task == PLIM_TASK_CLASSIFICATION;
 }
 
-/* By its own name or that of the classifier that it is a part of */
+/* True if the module is saved, by its own name or that of the classifier that contains it. */
 static bool is_saved(const struct decoder *m, const struct module *module, const char *name)
 {
     char parent[MODULE_NAME_MAX];
@@ -80,7 +81,7 @@ static bool is_saved(const struct decoder *m, const struct module *module, const
     return plim_lora_saves(&m->setting->lora, parent);
 }
 
-/* Refuses what `name` is a part of. */
+/* Refuses modules that contain `name`, if they are to be saved. Shortens `name`. */
 static void refuse_around(struct engine *e, struct decoder *m, char *name)
 {
     for (char *dot = strrchr(name, '.'); dot && !e->halted; dot = strrchr(name, '.')) {
@@ -89,7 +90,7 @@ static void refuse_around(struct engine *e, struct decoder *m, char *name)
     }
 }
 
-/* What a module is a part of, and, where it is one of a block, the module itself */
+/* Refuses the modules that contain this one, and, if it is part of a block, the module itself. */
 static void refuse_parents(struct engine *e, struct decoder *m, const struct module *module, bool is_of_block)
 {
     char name[MODULE_NAME_MAX];
@@ -98,7 +99,7 @@ static void refuse_parents(struct engine *e, struct decoder *m, const struct mod
     if (!is_of_classifier(m, module)) refuse_around(e, m, name);
 }
 
-/* Whole blocks, parts of them, and modules of modules beside them are not known here. */
+/* Refuses blocks, their parts, and containers of modules outside of them, which are not supported. */
 static void refuse_others(struct engine *e, struct decoder *m)
 {
     for (const struct module *at = decoder_block_modules(m->config->family); at->path; at++)
@@ -107,7 +108,7 @@ static void refuse_others(struct engine *e, struct decoder *m)
         if (module_is_there(m, at, m)) refuse_parents(e, m, at, false);
 }
 
-/* All of a projector, of which peft's copy stands behind the original */
+/* Saves all modules of a projector, whose copy comes after the whole original in the order of modules. */
 static void save_projector(struct engine *e, struct decoder *m, const struct vision_part *part, const char *name)
 {
     size_t first = m->saved_count;
@@ -116,7 +117,7 @@ static void save_projector(struct engine *e, struct decoder *m, const struct vis
     for (size_t i = first; i < m->saved_count; i++) m->saved[i].last = m->saved[m->saved_count - 1].last;
 }
 
-/* A part of a tower, the modules in it, and what it is a part of */
+/* Refuses a part of a tower, the modules in it, and those that contain it. */
 static void refuse_within(struct engine *e, struct decoder *m, const struct vision_part *part,
                           const char *name)
 {
@@ -128,7 +129,7 @@ static void refuse_within(struct engine *e, struct decoder *m, const struct visi
     }
 }
 
-/* Projectors of llava and internvl; other parts of towers are not known here. */
+/* Saves the projectors of llava and internvl; other parts of towers are not supported. */
 static void save_of_tower(struct engine *e, struct decoder *m)
 {
     char name[MODULE_NAME_MAX];
@@ -141,7 +142,7 @@ static void save_of_tower(struct engine *e, struct decoder *m)
     }
 }
 
-/* Of a model with a tower, modules that are none of those above, as what reads its patches */
+/* For a model with a tower, refuses all other modules, such as the one that embeds patches. */
 static void refuse_unknown(struct engine *e, struct decoder *m)
 {
     char wanted[PLIM_MODULE_NAME], name[MODULE_NAME_MAX];
@@ -175,8 +176,8 @@ void decoder_sort_trained(struct engine *e, struct decoder *m)
     free(states);
 }
 
-/* Is there a name by which peft knows tied modules (EMBEDDING_LAYER_NAMES)? The embedding is saved then, and the head
- * has its copy's weight (_add_modules_to_save_to_tie). */
+/* True if there is a name by which peft recognises tied modules (EMBEDDING_LAYER_NAMES). Then the embedding is saved,
+ * and the head has the weight of its copy (_add_modules_to_save_to_tie). */
 static bool names_tied(const char *modules)
 {
     char name[PLIM_MODULE_NAME];

@@ -1,9 +1,10 @@
-/* What models of an encoder and a decoder share. */
+/* The parts that encoder-decoder models share. */
 #include "seq2seq.h"
 
 /* --- the forward -------------------------------------------------------------------------------- */
 
-/* Writes x (rows, length), lent, but for its last column to `to`, behind the first one: they may be the same. */
+/* Copies x (rows, length), lent, without its last column to the columns of `to` after the first one. Both may be the
+ * same tensor. */
 static void copy_behind(struct engine *e, struct tensor *x, struct tensor *to, int64_t length)
 {
     struct tensor *most = tensor_keep(op_clone(e, op_slice(e, x, 1, 0, length - 1)));
@@ -12,7 +13,7 @@ static void copy_behind(struct engine *e, struct tensor *x, struct tensor *to, i
     tensor_drop_all(e, behind, most);
 }
 
-/* Labels that are hidden become padding. */
+/* Replaces ignored labels (-100) by padding. */
 static void pad_hidden(struct engine *e, const struct decoder *m, struct tensor **labels)
 {
     struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, *labels, PLIM_IGNORED_TARGET));
@@ -20,8 +21,8 @@ static void pad_hidden(struct engine *e, const struct decoder *m, struct tensor 
     tensor_drop(e, is_hidden);
 }
 
-/* shift_tokens_right(): the labels behind a first token, without the last, and for those that are hidden padding;
- * named */
+/* shift_tokens_right(): returns the start token followed by the labels without the last one, with padding instead of
+ * ignored labels; named. */
 static struct tensor *shift_right(struct engine *e, const struct decoder *m)
 {
     int64_t rows = tensor_size(m->labels, 0), length = tensor_size(m->labels, 1);
@@ -34,8 +35,8 @@ static struct tensor *shift_right(struct engine *e, const struct decoder *m)
     return shifted;
 }
 
-/* Of use_cache: the forward of a class switches it off where blocks are checkpointed, and Trainer that of the model's
- * own configuration. */
+/* Creates the decoder's KV cache if use_cache is set: forward() ignores it if blocks are checkpointed, and Trainer
+ * turns it off in the model's configuration, of which the decoder may have a copy (own_config). */
 static void begin_cache(struct engine *e, struct decoder *m, const struct seq2seq *family)
 {
     bool checkpoints = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
@@ -46,7 +47,8 @@ static void begin_cache(struct engine *e, struct decoder *m, const struct seq2se
     m->cache = &m->output_cache;
 }
 
-/* mbart's shift_tokens_right(): the labels behind their last token that is no padding; named */
+/* mbart's shift_tokens_right(): returns the labels' last token that is not padding, followed by the labels without the
+ * last one; named. */
 static struct tensor *wrap_right(struct engine *e, const struct decoder *m)
 {
     struct tensor *wrapped = tensor_keep(op_clone(e, m->labels));
@@ -79,7 +81,7 @@ struct tensor *seq2seq_body(struct engine *e, struct decoder *m, const struct se
     return family->run(e, m, m->shifted, m->encoded);
 }
 
-/* --- what it takes ------------------------------------------------------------------------------ */
+/* --- floating-point operations ------------------------------------------------------------------- */
 
 int64_t seq2seq_source(const struct decoder *m)
 {
@@ -91,13 +93,13 @@ int64_t seq2seq_target(const struct decoder *m)
     return m->config->source_positions ? m->setting->seq : m->setting->target_seq;
 }
 
-/* Tokens of a row that a parameter's matrix meets */
+/* Returns the number of tokens of a row that are multiplied by a parameter. */
 static double tokens_of(const struct decoder *m, const struct tensor *x)
 {
     const struct plim_model_config *c = m->config;
     double source = (double)seq2seq_source(m), target = (double)seq2seq_target(m);
     const struct decoder_layer *l = decoder_layer_of(m, x);
-    if (!l) return x == m->head ? target : 0; /* norms, and what is looked up */
+    if (!l) return x == m->head ? target : 0; /* 0: norms and embeddings */
     bool is_of_source = l - m->layers < c->encoder_layers || x == l->cross_k.weight || x == l->cross_v.weight;
     for (size_t i = 0; i < l->adapters.count; i++) {
         const struct lora_adapter *a = &l->adapters.list[i];

@@ -1,11 +1,11 @@
-/* The blocks of whisper, bart and their relatives: attention, a decoder's to its encoder, and an MLP, each added to
- * what went in, with a norm in front of it or behind the sum. */
+/* The blocks of whisper, bart and their relatives: self-attention, a decoder's cross-attention, and an MLP, each with a
+ * residual connection and a norm before it or after the sum. */
 #include "seq2seq.h"
 #include <math.h>
 
 /* --- the modules -------------------------------------------------------------------------------- */
 
-/* In the order in which they are made: keys, values, queries, output */
+/* Builds attention's linears in the order of the constructor: keys, values, queries, output. */
 static void build_attention(struct engine *e, struct decoder *m, struct linear *const linears[4], bool key_bias)
 {
     int64_t h = m->config->hidden_size;
@@ -45,8 +45,8 @@ void seq2seq_build_layers(struct engine *e, struct decoder *m, bool decodes, boo
 
 /* --- the block ---------------------------------------------------------------------------------- */
 
-/* A linear's result by heads; floating. `scale`: what it is multiplied with, 0: nothing; `packs`: heads lie one behind
- * the other */
+/* Returns a linear's result times `scale` (0: unscaled) as heads (B, heads, S, D); floating. `packs`: copied, so that
+ * each head is contiguous. */
 static struct tensor *heads_of(struct engine *e, const struct linear *l, struct tensor *x, int64_t heads, double scale,
                                bool packs)
 {
@@ -57,7 +57,7 @@ static struct tensor *heads_of(struct engine *e, const struct linear *l, struct 
     return packs ? op_contiguous(e, y) : y;
 }
 
-/* Attention of x to its own tokens or to what the encoder returned; floating. *weights as of nn_attention() */
+/* Attention of x to its own tokens or to the encoder's result; floating. *weights as in nn_attention(). */
 static struct tensor *attend(struct engine *e, const struct block_call *b, const struct seq2seq_layer *how, int kind,
                              struct tensor *x, struct tensor **weights)
 {
@@ -90,7 +90,8 @@ static void norm_here(struct engine *e, const struct norm *norm, bool here, stru
     if (here) tensor_set(e, x, nn_norm(e, norm, *x));
 }
 
-/* Rebinds *h to it and what attention makes of it; *weights: a variable that holds those of the attention before. */
+/* Adds attention's result to *h, with norm and dropout; rebinds it. *weights: a variable that holds the weights of the
+ * previous attention. */
 static void add_attention(struct engine *e, const struct block_call *b, const struct seq2seq_layer *how, int kind,
                           struct tensor **h, struct tensor **weights)
 {
@@ -105,7 +106,7 @@ static void add_attention(struct engine *e, const struct block_call *b, const st
     tensor_drop(e, residual);
 }
 
-/* The same of the MLP. whisper's encoder clamps what is fp16. */
+/* The same for the MLP. whisper's encoder clamps fp16 results. */
 static void add_mlp(struct engine *e, const struct block_call *b, const struct seq2seq_layer *how, struct tensor **h)
 {
     enum { FP16_MOST = 65504 - 1000 };

@@ -1,5 +1,5 @@
-/* stablelm: rotary attention that turns a part of each head, LayerNorms, and a gated MLP beside it on
- * the same norm or behind. */
+/* stablelm: attention that rotates a part of each head, LayerNorms, and a gated MLP, either parallel to attention, of
+ * the same norm, or after it. */
 #include "model.h"
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)

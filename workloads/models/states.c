@@ -1,9 +1,9 @@
-/* What a model is made of, in the orders in which PyTorch comes to it. */
+/* The parameters and buffers of a model, in the orders in which PyTorch visits them. */
 #include "experts.h"
 #include "llama_traits.h"
 #include <string.h>
 
-/* Those that are of no block */
+/* Stores the buffers outside of the blocks in `out`. Returns their number. */
 static size_t buffers_beside(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS_BESIDE] = {
@@ -44,14 +44,15 @@ const struct decoder_layer *decoder_layer_of(const struct decoder *m, const stru
     return layer >= 0 ? &m->layers[layer] : NULL;
 }
 
-/* Does what corrects the router stand behind it? minimax_m2's stands behind the experts, they behind the router. */
+/* True if the router_correction comes after the router's weight. minimax_m2's comes after the experts, which come after
+ * the router. */
 static bool is_of_router(const struct decoder *m, const struct decoder_layer *l)
 {
     return l->router_correction->is_parameter || experts_traits_of(m)->experts_first;
 }
 
-/* A block's buffers stand behind the parameter of their module: a router's, attention's, an activation function's, or
- * the block's last one. */
+/* A block's buffers come after the last parameter of their module: a router, attention, an activation function, or the
+ * block. Stores them in `out` if `x` is that parameter. Returns their number. */
 static size_t buffers_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
     const struct decoder_layer *l = decoder_layer_of(m, x);
@@ -63,7 +64,7 @@ static size_t buffers_behind(const struct decoder *m, const struct tensor *x, st
                                                            : l->norm[3].weight;
     if (l->sinusoids) last = l->o.weight;
     if (l->xielu[1]) last = l->xielu[1];
-    bool is_of_block = l->router_correction && experts_traits_of(m)->has_linear; /* it stands behind the norms */
+    bool is_of_block = l->router_correction && experts_traits_of(m)->has_linear; /* it comes after the norms */
     if (l->router_correction && !is_of_block) last = is_of_router(m, l) ? l->router : l->experts_down;
     if (x != last) return 0;
     memcpy(out, own, count * sizeof(*own));
@@ -77,7 +78,8 @@ const struct tensor *decoder_base_embedding(const struct decoder *m)
     return m->embedding;
 }
 
-/* The frozen parameter that an adapter stands behind; NULL: behind all, as its linear has the embedding's weight. */
+/* Returns the frozen parameter after which an adapter comes; NULL: after all, because its linear has the embedding's
+ * weight. */
 static const struct tensor *stands_behind(const struct decoder *m, const struct lora_adapter *a)
 {
     bool is_tied = a == m->head_lora && a->weight == decoder_base_embedding(m);
@@ -85,7 +87,7 @@ static const struct tensor *stands_behind(const struct decoder *m, const struct 
     return a->bias ? a->bias : is_tied ? NULL : a->weight;
 }
 
-/* Adapters of `list` that stand behind `x`. */
+/* Stores the matrices and magnitudes of adapters of `list` that come after `x`. Returns their number. */
 static size_t adapters_behind(const struct decoder *m, const struct adapters *list, const struct tensor *x,
                               struct tensor **out)
 {
@@ -114,8 +116,8 @@ const struct lora_adapter *decoder_adapter_of_magnitude(const struct decoder *m,
     return found ? found : find_magnitude(&m->adapters_behind, x);
 }
 
-/* Copies of a saved module, which stand behind the original's last parameter `x`, or of those whose weight is another
- * module's, which stands at another place (NULL). */
+/* Stores the copies of saved modules that come after `x`, the original's last parameter; if `x` is NULL, those of
+ * modules without parameters besides a tied weight, which comes elsewhere. Returns their number. */
 static size_t copies_behind(const struct decoder *m, const struct tensor *x, struct tensor **out)
 {
     size_t count = 0;
@@ -129,7 +131,7 @@ static size_t copies_behind(const struct decoder *m, const struct tensor *x, str
     return count;
 }
 
-/* Moves `own` (NULL: none) from where it stands behind what stands before `next` */
+/* Moves `own` (NULL: does nothing) towards the end of the list, until `next` follows it. */
 static void put_before(struct tensor **states, size_t count, const struct tensor *own, const struct tensor *next)
 {
     size_t at = 0;
@@ -164,7 +166,8 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
         count += buffers_behind(m, p->list[i], out + count);
         count += vision_buffers_behind(m, p->list[i], out + count);
     }
-    bool is_among_trained = m->config->mel_bins && p->frozen_count == 1; /* whisper's, behind its convolutions */
+    /* whisper's positions, if they alone are frozen, come after its convolutions */
+    bool is_among_trained = m->config->mel_bins && p->frozen_count == 1;
     if (is_among_trained) put_before(out, count, m->source_positions, m->layers[0].k.weight);
     count += adapters_behind(m, &m->adapters_behind, NULL, out + count);
     count += copies_behind(m, NULL, out + count);
@@ -175,7 +178,8 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     return count + buffers_beside(m, out + count);
 }
 
-/* vit's embeddings have parameters of their own, the first ones, and a child with two. A tower's: put_own_last() */
+/* Moves the first two parameters, which vit's embeddings have themselves, after the two of their child. For towers see
+ * put_own_last(). */
 static void put_children_first(const struct decoder *m, struct tensor **states)
 {
     if (!m->patch_weight) return;
@@ -184,7 +188,8 @@ static void put_children_first(const struct decoder *m, struct tensor **states)
     memcpy(states + 2, own, sizeof(own));
 }
 
-/* The same of the embeddings and blocks of internvl's tower */
+/* Moves the parameters that the embeddings and blocks of internvl's tower have themselves after those of their
+ * children. */
 static void put_tower_last(const struct decoder *m, struct tensor **states, size_t count)
 {
     const struct decoder_layer *layers = m->vision.layers;
@@ -197,12 +202,13 @@ static void put_tower_last(const struct decoder *m, struct tensor **states, size
     }
 }
 
-/* Attention that has parameters of its own has them behind its linears: gpt_oss', then the router is next; and linear
- * attention, then the MLP or the router. gemma3's projector has its matrix behind its norm, and the text is next;
- * gemma4's tower its table behind what reads patches, and attention to sound its scale in front of a buffer. */
+/* Moves the parameters that modules have themselves after those of their children: of gpt_oss's attention, which the
+ * router follows; of linear attention, which the MLP or the router follows; of gemma3's projector, which the text
+ * follows; the positions of gemma4's tower after its patch embedding; the scale of attention in the audio tower before
+ * its buffer; a router's correction. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
-    const struct tensor *behind = m->head != m->embedding ? m->head : NULL; /* of gemma4_unified's positions */
+    const struct tensor *behind = m->head != m->embedding ? m->head : NULL; /* follows gemma4_unified's positions */
     if (m->audio.embedding.weight) behind = m->audio.embedding.weight;
     if (m->vision.patch.weight)
         put_before(states, count, m->vision.positions, m->vision.inv_freq ? m->vision.inv_freq : behind);
@@ -224,7 +230,7 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
     }
 }
 
-/* The last one that is not of the head */
+/* Returns the last tensor before the head. */
 static const struct tensor *before_head(const struct decoder *m, struct tensor *const *states, size_t count)
 {
     size_t end = count;
@@ -233,14 +239,15 @@ static const struct tensor *before_head(const struct decoder *m, struct tensor *
     return end ? states[end - 1] : NULL;
 }
 
-/* Does it stand somewhere else than the last of the buffers? */
+/* True if the buffer has a place of its own, apart from the other buffers outside of the blocks. */
 static bool has_own_place(const struct decoder *m, const struct tensor *buffer)
 {
     return buffer == m->embedding_scale || buffer == m->saved_scale || buffer == m->vision.inv_freq ||
            buffer == m->vision.original_inv_freq || buffer == m->vision.position_ids;
 }
 
-/* The last of what stands before a tower's buffers: positions or what reads patches; pixtral's stand last. */
+/* Returns the last tensor before a tower's buffers: the positions or the patch embedding; for pixtral, whose buffers
+ * come last, the last norm of its blocks. */
 static const struct tensor *last_of_patches(const struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -252,7 +259,7 @@ static const struct tensor *last_of_patches(const struct decoder *m)
     return m->vision.positions ? m->vision.positions : m->vision.patch_weight;
 }
 
-/* That of two which stands behind the other; either may be NULL */
+/* Returns the later one of two tensors in the list; either may be NULL. */
 static const struct tensor *later_of(struct tensor *const *states, size_t count, const struct tensor *a,
                                      const struct tensor *b)
 {
@@ -267,13 +274,14 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     const struct tensor *embedded = decoder_base_embedding(m);
     const struct tensor *behind_patches = m->config->vision.layers ? last_of_patches(m) : NULL;
     bool norm_first = m->config->family != PLIM_FAMILY_PHI && !plim_llama_traits[m->config->family].norm_last;
-    const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm; /* bert's, else rotary ones */
+    /* the norm next to the buffers: bert's, or otherwise those of rotary embeddings */
+    const struct norm *beside = m->position_ids ? &m->embedding_norm : &m->final_norm;
     const struct tensor *last = norm_first && beside->bias ? beside->bias : beside->weight;
-    /* Positions may stand behind the norm. */
+    /* The position embedding may come after the norm. */
     if (m->position_ids) last = later_of(out, count - n, last, m->position_embedding);
     if (!last && m->position_ids) last = embedded;                     /* there is no norm (esm) */
     if (!last) last = before_head(m, out, count - n); /* a norm without a weight */
-    /* from the back, so that nothing is written over that is still to be moved */
+    /* starts at the end, so that no tensor is overwritten before it is moved */
     size_t to = count;
     for (size_t from = count - n; from-- > 0;) {
         bool is_last = out[from] == last, embedding = out[from] == embedded;

@@ -1,15 +1,15 @@
-/* t5 and mt5: an encoder and a decoder, whose attention has a bias on positions, learned in the first block of a stack
- * and shared by all of it. */
+/* t5 and mt5: an encoder and a decoder with a relative position bias, which a stack's first block has as a parameter,
+ * and all of its blocks share. */
 #include "seq2seq.h"
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
 
-/* SELF and CROSS count biases, too, in what a stack shares. */
+/* SELF and CROSS (seq2seq.h) are also the indices of a stack's shared biases. */
 enum stack { ENCODER, DECODER };
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-/* Attention's linears in the order in which they are made: queries, keys, values, output */
+/* Builds attention's linears in the order of the constructor: queries, keys, values, output. */
 static void build_attention(struct engine *e, struct decoder *m, struct linear *const linears[4])
 {
     const struct plim_model_config *c = m->config;
@@ -46,7 +46,7 @@ static void build_layer(struct engine *e, struct decoder *m, int64_t i, enum sta
     if (i == first)
         l->relative_bias = nn_parameter(e, &m->parameters, INIT_WEIGHT,
                                         SHAPE(m->config->relative_buckets, m->config->heads));
-    if (i == first && !e->halted) l->relative_bias->odd_name = true; /* to Trainer a bias, which does not decay */
+    if (i == first && !e->halted) l->relative_bias->odd_name = true; /* a bias by its name: Trainer does not decay it */
     build_norm(e, m, &l->norm[0]);
     if (stack == DECODER) {
         build_attention(e, m, (struct linear *const[]){&l->cross_q, &l->cross_k, &l->cross_v, &l->cross_o});
@@ -57,7 +57,8 @@ static void build_layer(struct engine *e, struct decoder *m, int64_t i, enum sta
     m->parameters.layer = 0;
 }
 
-/* T5Stack, whose own embedding is given up for the shared one once the model is made; returns it, named */
+/* Builds a T5Stack. Returns its own embedding, which is replaced by the shared one at the end of the model's
+ * constructor; named. */
 static struct tensor *build_stack(struct engine *e, struct decoder *m, enum stack stack)
 {
     const struct plim_model_config *c = m->config;
@@ -80,8 +81,9 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the bias on positions ---------------------------------------------------------------------- */
 
-/* Which of `buckets` distances (q, k) int64 are in, lent: half of them are for one distance each, the others grow with
- * its logarithm; named. *is_near, named: is it one of the first half? */
+/* Returns the bucket of each distance (q, k) int64, lent, if it is not near: the first half of `buckets` is for one
+ * distance each, the ranges of the others grow logarithmically; named. *is_near, named: true for distances in the first
+ * half. */
 static struct tensor *far_bucket(struct engine *e, const struct decoder *m, struct tensor *distance, int64_t buckets,
                                  struct tensor **is_near)
 {
@@ -96,7 +98,7 @@ static struct tensor *far_bucket(struct engine *e, const struct decoder *m, stru
     return far;
 }
 
-/* _relative_position_bucket() of positions (q, k) int64, lent; named */
+/* _relative_position_bucket() of relative positions (q, k) int64, lent; named. sees_all: bidirectional. */
 static struct tensor *buckets_of(struct engine *e, const struct decoder *m, struct tensor *position, bool sees_all)
 {
     int64_t buckets = sees_all ? m->config->relative_buckets / 2 : m->config->relative_buckets;
@@ -117,7 +119,7 @@ static struct tensor *buckets_of(struct engine *e, const struct decoder *m, stru
     return ahead;
 }
 
-/* compute_bias(): (1, A, q, k), a view; named */
+/* compute_bias(): (1, A, q, k), a view; named. */
 static struct tensor *compute_bias(struct engine *e, const struct block_call *b, int64_t queries, int64_t keys,
                                    bool sees_all)
 {
@@ -132,7 +134,8 @@ static struct tensor *compute_bias(struct engine *e, const struct block_call *b,
     return values;
 }
 
-/* What attention to the encoder has in its place: zeros, which want a gradient where blocks are checkpointed; named */
+/* Returns the bias of cross-attention: zeros (1, A, q, k), which require a gradient if blocks are checkpointed;
+ * named. */
 static struct tensor *no_bias(struct engine *e, const struct block_call *b, const struct tensor *q, int64_t keys)
 {
     const struct plim_train_setting *s = b->m->setting;
@@ -146,8 +149,8 @@ static struct tensor *no_bias(struct engine *e, const struct block_call *b, cons
 
 /* --- the block ---------------------------------------------------------------------------------- */
 
-/* T5Attention of x to `states`; floating. *bias: the stack's, which is made where it is NULL; *weights as of
- * nn_attention() */
+/* T5Attention of x to its own tokens or to the encoder's result; floating. *bias: the stack's, created if NULL; *weights
+ * as in nn_attention(). */
 static struct tensor *attend(struct engine *e, const struct block_call *b, int kind, struct tensor *x,
                              struct tensor **bias, struct tensor **weights)
 {
@@ -179,7 +182,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, int k
     return nn_end(e, tensor_yield(y));
 }
 
-/* T5LayerSelfAttention and T5LayerCrossAttention: x (lent) + attention of its norm; named */
+/* T5LayerSelfAttention and T5LayerCrossAttention: x (lent) + attention of its norm; named. */
 static struct tensor *attention_layer(struct engine *e, const struct block_call *b, int kind, struct tensor *x,
                                       struct tensor **bias, struct tensor **weights)
 {
@@ -188,13 +191,13 @@ static struct tensor *attention_layer(struct engine *e, const struct block_call 
     struct tensor *normed = tensor_keep(nn_norm(e, &b->layer->norm[kind], x));
     struct tensor *y = tensor_keep(attend(e, b, kind, normed, bias, &result));
     tensor_set(e, &y, op_add(e, x, nn_dropout(e, y, b->m->config->dropout_residual)));
-    tensor_drop_all(e, normed, *weights); /* one variable holds those of both */
+    tensor_drop_all(e, normed, *weights); /* a single variable holds the weights of both attentions */
     *weights = result;
     tensor_set(e, &y, nn_end(e, y));
     return y;
 }
 
-/* T5DenseActDense and T5DenseGatedActDense of x, lent; floating */
+/* T5DenseActDense and T5DenseGatedActDense of x, lent; floating. */
 static struct tensor *dense(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
@@ -216,7 +219,7 @@ static struct tensor *dense(struct engine *e, const struct block_call *b, struct
     return nn_end(e, tensor_yield(h));
 }
 
-/* T5LayerFF of x, lent; floating */
+/* T5LayerFF of x, lent; floating. */
 static struct tensor *feed(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     nn_begin(e);
@@ -249,7 +252,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the forward -------------------------------------------------------------------------------- */
 
-/* T5Stack; named. `encoded`: what the encoder returned, of a decoder */
+/* T5Stack; named. `encoded`: for the decoder's, the encoder's result; otherwise NULL. */
 static struct tensor *run_stack(struct engine *e, struct decoder *m, struct tensor *ids, struct tensor *encoded)
 {
     const struct plim_model_config *c = m->config;

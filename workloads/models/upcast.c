@@ -1,18 +1,18 @@
-/* What trainers cast behind from_pretrained(): peft's prepare_model_for_kbit_training(), and axolotl's
+/* Casts by trainers after from_pretrained(): peft's prepare_model_for_kbit_training(), and axolotl's
  * _convert_embedding_modules_dtype() (loaders/model.py of axolotl 0.19.0). */
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdio.h>
 #include <string.h>
 
-/* get_linear_embedding_layers(). gpt_neox's head is called lm_head by now, which it does not look for there. */
+/* get_linear_embedding_layers(). It does not have the current name of gpt_neox's head, lm_head. */
 static const char *const *embedding_names(enum plim_family family)
 {
     static const char *const neox[] = {"embed_in", NULL}, *const others[] = {"embed_tokens", "lm_head", NULL};
     return family == PLIM_FAMILY_GPT_NEOX ? neox : others;
 }
 
-/* Is a module cast? Those of routers are on the way up alone. */
+/* True if a module is cast. Routers are only cast to fp32 (is_up), not back. */
 static bool is_cast(enum plim_family family, const char *name, bool is_up)
 {
     size_t length = strlen(name);
@@ -23,7 +23,7 @@ static bool is_cast(enum plim_family family, const char *name, bool is_up)
     return false;
 }
 
-/* module.to(dtype) of one that stands at an offset from `owner` */
+/* module.to(dtype) of a module in `owner`. */
 static void cast_module(struct engine *e, struct decoder *m, const struct module *module, void *owner,
                         enum plim_dtype dtype)
 {
@@ -55,7 +55,7 @@ static void cast_modules(struct engine *e, struct decoder *m, const struct modul
     }
 }
 
-/* The tower's, which is made before the text's */
+/* Casts the tower's modules, which come before the text's. */
 static void cast_tower(struct engine *e, struct decoder *m, enum plim_dtype dtype, bool is_up)
 {
     char part_name[MODULE_NAME_MAX], name[2 * MODULE_NAME_MAX];
@@ -84,14 +84,14 @@ void decoder_widen(struct engine *e, struct decoder *m)
     struct parameters *p = &m->parameters;
     for (size_t i = 0; i < p->count && !e->halted; i++) {
         const struct decoder_layer *l = decoder_layer_of(m, p->list[i]);
-        struct tensor *own = l && p->list[i] == l->router ? l->router_correction : NULL; /* in front of it */
+        struct tensor *own = l && p->list[i] == l->router ? l->router_correction : NULL; /* comes before it */
         if (own && own->is_parameter) nn_cast(e, own, PLIM_F32);
         if (!p->list[i]->is_codes) nn_cast(e, p->list[i], PLIM_F32);
     }
     p->dtype = PLIM_F32;
 }
 
-/* prepare_model_for_kbit_training(): then torch.cuda.empty_cache(). */
+/* prepare_model_for_kbit_training(), followed by torch.cuda.empty_cache(). */
 static void prepare(struct engine *e, struct decoder *m)
 {
     enum plim_dtype before = m->parameters.dtype;

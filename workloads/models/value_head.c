@@ -1,12 +1,12 @@
 #include "model.h"
 
-static const double DROPOUT = 0.1; /* summary_dropout_prob, where the model's configuration says none */
+static const double DROPOUT = 0.1; /* summary_dropout_prob, if the model's configuration has none */
 
 void value_head_build(struct engine *e, struct decoder *m)
 {
     if (m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM || e->halted) return;
     enum plim_dtype dtype = m->parameters.dtype;
-    m->parameters.dtype = PLIM_F32; /* whatever the model is loaded in */
+    m->parameters.dtype = PLIM_F32; /* regardless of the model's type */
     nn_linear_create(e, &m->parameters, &m->value_head, tensor_size(m->head, 1), 1, true);
     m->parameters.dtype = dtype;
 }

@@ -1,4 +1,5 @@
-/* Vision towers: their parts, what is counted of them, and how their results join the text's blocks. */
+/* Vision towers: their parts, buffers, element and operation counts, and how their results are added in the text's
+ * blocks. */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 #include <stdio.h>
@@ -134,7 +135,7 @@ static size_t put(struct tensor *buffer, struct tensor **out)
     return buffer != NULL;
 }
 
-/* Those behind the parameter `x` of a part; NULL: behind any */
+/* Stores a part's buffers that follow its parameter `x` (NULL: all). Returns their number. */
 static size_t put_behind(const struct decoder *m, const struct vision_part *part, const struct tensor *x,
                          struct tensor **out)
 {
@@ -159,7 +160,7 @@ size_t vision_buffers_behind(const struct decoder *m, const struct tensor *x, st
 {
     struct vision_part part;
     size_t count = 0;
-    if (!m->config->vision.head_dim) return 0; /* others have none */
+    if (!m->config->vision.head_dim) return 0; /* other towers have none */
     for (size_t i = 0; vision_part(m, i, &part) && !count; i++) count = put_behind(m, &part, x, out);
     return count;
 }
@@ -173,7 +174,7 @@ size_t vision_buffers(const struct decoder *m, struct tensor **out)
     return count;
 }
 
-/* --- what is counted ---------------------------------------------------------------------------- */
+/* --- elements and operations -------------------------------------------------------------------- */
 
 static int64_t elements_of(const struct vision_part *part)
 {
@@ -189,7 +190,7 @@ static int64_t elements_of(const struct vision_part *part)
     return sum;
 }
 
-/* By what meets them */
+/* Counts elements by the input to which they are applied. */
 static void count_elements(const struct decoder *m, int64_t of[MEETS_NOTHING + 1])
 {
     struct vision_part part;
@@ -224,9 +225,9 @@ double vision_flops_per_row(const struct decoder *m)
     for (size_t i = 0; vision_adapters(m, i); i++) has_adapters |= vision_adapters(m, i)->count > 0;
     double patches = (double)plim_image_patches(v, images), rows = (double)plim_image_tokens(v, images);
     bool is_trained = !m->setting->lora.r && !m->setting->freeze_vision;
-    double passes = is_trained ? 3 : has_adapters ? 2 : 1; /* one alone where nothing of it is trained */
+    double passes = is_trained ? 3 : has_adapters ? 2 : 1; /* 1: forward only, if no part of it is trained */
     count_elements(m, of);
-    double seen = patches / (double)plim_image_tiles(v, images); /* by a patch */
+    double seen = patches / (double)plim_image_tiles(v, images); /* number of patches to which a patch attends */
     double attention = 4 * (double)v->layers * (double)v->hidden_size * patches * seen;
     double forward = 2 * (patches * (double)of[MEETS_PATCHES] + rows * (double)of[MEETS_ROWS]) + attention;
     return (double)images->count * passes * forward;

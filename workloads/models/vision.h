@@ -35,8 +35,8 @@ struct vision {
     struct tensor *positions;                 /* learned positions (positions, W), interpolated to each image's grid, or
                                                * used directly; gemma4: (2, positions, W), unified: (positions, 2, W);
                                                * internvit: (1, positions, W) */
-    struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4), pixtral (2, W / heads / 4); buffers; NULL: no
-                                                  * rotary embedding */
+    struct tensor *inv_freq, *original_inv_freq; /* (W / heads / 4), pixtral (W / heads / 2); buffers; NULL: no rotary
+                                                  * embedding */
     struct tensor *position_ids;              /* siglip, clip: (positions) int64, a buffer */
     struct tensor *class_token;               /* clip: (W), internvit: (1, 1, W); before each image's patches */
     struct norm norm;                         /* siglip: after the last block; pixtral, clip: before the first */

@@ -1,5 +1,5 @@
-/* CLIPVisionModel, whose images are all of one size and begin with a token for all of their patches, and llava's
- * projector between it and the text (LlavaModel.forward()). */
+/* CLIPVisionModel, whose images all have the same size and start with a class token, and llava's projector between it
+ * and the text (LlavaModel.forward()). */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 
@@ -46,8 +46,8 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* CLIPVisionEmbeddings, which look at the type of the patches' weight: images (N, channels, size, size)
- * -> (N, 1 + patches, W), floating */
+/* CLIPVisionEmbeddings, which read the type of the patch weight: images (N, channels, size, size) -> (N, 1 + patches,
+ * W), floating. */
 static struct tensor *embed(struct engine *e, const void *module, struct tensor *images)
 {
     const struct decoder *m = module;
@@ -65,8 +65,8 @@ static struct tensor *embed(struct engine *e, const void *module, struct tensor 
     return tensor_yield(x);
 }
 
-/* CLIPVisionModel.forward(): `states`, the first block's input and what each block gives; returns the last norm of the
- * class token; all named */
+/* CLIPVisionModel.forward(): stores the first block's input and each block's result in `states`; returns the last norm
+ * of the class token. All named. */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor **states)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -84,13 +84,13 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     if (e->halted) return e->poison;
     struct tensor *first = tensor_keep(op_select(e, states[v->layers], 1, 0));
     tensor_set(e, &first, nn_norm(e, &m->vision.last_norm, first));
-    tensor_set(e, &states[v->layers - 1], nn_end(e, states[v->layers - 1])); /* of what it returns, used alone */
+    tensor_set(e, &states[v->layers - 1], nn_end(e, states[v->layers - 1])); /* its only result that is used */
     return first;
 }
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-/* Images (N, patches, H), taken, as a list and one again (N * patches, H), in `dtype`; named */
+/* Splits images (N, patches, H), taken, into a list and joins them again: (N * patches, H), in `dtype`; named. */
 static struct tensor *join(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     if (e->halted) return x;
@@ -105,8 +105,8 @@ static struct tensor *join(struct engine *e, struct tensor *x, enum plim_dtype d
     return all;
 }
 
-/* get_image_features(), which asks for the results of all blocks and takes those of the last but one
- * (vision_feature_layer -2) without the class token; named */
+/* get_image_features(), which requests the results of all blocks and uses those of the last but one
+ * (vision_feature_layer -2), without the class token; named. */
 static struct tensor *features_of(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;

@@ -1,4 +1,5 @@
-/* Gemma4VisionModel, and how gemma4 takes its result among its text (Gemma4Model.forward()). */
+/* The modules of Gemma4VisionModel and of gemma4_unified's embedders, and the placeholders of images and audio in their
+ * text (Gemma4Model.forward()). Images themselves are not supported: the towers do not run. */
 #include "model.h"
 #include <math.h>
 
@@ -32,7 +33,7 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     for (int i = 0; i < 4; i++) norm(e, m, &l->norm[i], w);
 }
 
-/* Gemma4VisionPatchEmbedder, whose table is a parameter of its own, which comes before its linear's */
+/* Builds Gemma4VisionPatchEmbedder, which has a table of positions itself; this parameter comes before its linear's. */
 static void build_patches(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -54,11 +55,12 @@ static void build(struct engine *e, struct decoder *m)
     vision_build_blocks(e, m, build_block);
     for (int i = 0; i < 2 && v->standardizes; i++) {
         m->vision.standard[i] = nn_buffer(e, tensor_empty(e, m->parameters.dtype, SHAPE(v->hidden_size)));
-        if (!e->halted) m->vision.standard[i]->layer = 1; /* it is in a checkpoint */
+        if (!e->halted) m->vision.standard[i]->layer = 1; /* a checkpoint has it */
     }
 }
 
-/* What stands behind the text: the audio tower, and the linears to the text's width, whose norms have no weights */
+/* Builds the modules after the text's: the audio tower, and the linears to the text's width, whose norms have no
+ * weights. */
 static void build_behind(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -69,7 +71,7 @@ static void build_behind(struct engine *e, struct decoder *m)
 
 /* --- gemma4_unified, which has no blocks --------------------------------------------------------- */
 
-/* Gemma4UnifiedVisionEmbedder, whose positions are a parameter of its own, and both Gemma4UnifiedMultimodalEmbedders */
+/* Builds Gemma4UnifiedVisionEmbedder, which has the positions itself, and both Gemma4UnifiedMultimodalEmbedders. */
 static void build_embedders(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;

@@ -1,17 +1,17 @@
-/* What vision towers compute of the grids of images (transformers' vision_utils.py), number by number as small tensors:
- * what they take is as in Python, and what they hold is written from the host where it counts.
- */
+/* The small tensors that vision towers compute from the grids of images (transformers' vision_utils.py). They are
+ * allocated as in Python; the values of those that are used are computed on the host and written to the device, unless
+ * it is simulated. */
 #include "devices/needs/needs.h"
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* The images of a batch: how many, rows and columns of patches of each, patches of all, what of them is merged, and the
- * side of the square of learned positions */
+/* The images of a batch: their number, the rows and columns of patches of each, the number of patches of all, the merge
+ * size, and the side of the square of learned positions. */
 struct grid {
     int64_t images, rows, columns, patches, merge, side;
-    int64_t window; /* rows and columns of what one has, merged; 0: there are none */
+    int64_t window; /* rows and columns of a window, after merging; 0: no windows */
 };
 
 static struct grid grid_of(const struct decoder *m)
@@ -28,7 +28,7 @@ static struct grid grid_of(const struct decoder *m)
                          .window = v->window_size / v->merge_size / v->patch_size};
 }
 
-/* A result of index arithmetic: one kernel that writes `count` numbers */
+/* Allocates a result of index arithmetic, and launches one kernel that writes `count` numbers; named. */
 static struct tensor *numbers(struct engine *e, enum plim_dtype dtype, int64_t count)
 {
     return tensor_keep(op_full(e, dtype, 1, &count, 0));
@@ -39,7 +39,7 @@ static struct tensor *integers(struct engine *e, int64_t count)
     return numbers(e, PLIM_I64, count);
 }
 
-/* The same of one expression whose first part is a tensor of its own, given up behind it */
+/* The same for an expression of two operations, the first of which has a temporary result. */
 static struct tensor *of_two(struct engine *e, int64_t count)
 {
     struct tensor *first = integers(e, count), *y = integers(e, count);
@@ -55,7 +55,7 @@ static void scan(struct engine *e, enum plim_dtype dtype, int64_t count)
 }
 
 /* repeat_interleave(x, repeats) of `count` numbers to `total` (repeat_interleave_common() in native/Repeat.h);
- * is_strided: the repeats are a column */
+ * is_strided: the repeats are a column of a matrix. */
 static struct tensor *repeated(struct engine *e, int64_t count, int64_t total, bool is_strided)
 {
     struct tensor *column = is_strided ? integers(e, count) : NULL, *sums = integers(e, count);
@@ -167,7 +167,7 @@ static void make_ends(struct engine *e, const struct grid *g, struct vision_inde
     tensor_drop_all(e, sums, lengths);
 }
 
-/* get_max_seqlen(), which flash-attention-2 alone is told */
+/* get_max_seqlen(), which is only needed for flash-attention-2. */
 static void read_longest(struct engine *e, const struct grid *g, const struct vision_index *index)
 {
     if (e->halted) return;
@@ -185,7 +185,7 @@ int64_t vision_windows(const struct decoder *m, int64_t *lengths, int64_t *order
     int64_t rows = g.rows / g.merge, columns = g.columns / g.merge, count = 0, tokens = 0;
     for (int64_t window = 0; window < g.images * rows * columns; window++) {
         int64_t image = window / (rows * columns), top = window / columns % rows, left = window % columns;
-        if (top % g.window || left % g.window) continue; /* no token at its corner */
+        if (top % g.window || left % g.window) continue; /* no window starts here */
         int64_t high = rows - top < g.window ? rows - top : g.window;
         int64_t wide = columns - left < g.window ? columns - left : g.window;
         if (lengths) lengths[count] = high * wide * g.merge * g.merge;
@@ -196,9 +196,9 @@ int64_t vision_windows(const struct decoder *m, int64_t *lengths, int64_t *order
     return count;
 }
 
-/* get_vision_window_index(), whose order of patches stays on the host. Grids are padded, by another window where they
- * have whole ones; those without patches end where the ones before do, and torch.unique_consecutive() leaves them out:
- * its temporary memory is as large for up to 57,000 windows. */
+/* get_vision_window_index(), whose order of patches stays on the host. Grids are padded to whole windows, or by another
+ * window if they have only whole ones; windows without patches end where the previous ones do, and
+ * torch.unique_consecutive() removes them. Its temporary memory has this size for up to 57,000 windows. */
 static void make_windows(struct engine *e, const struct decoder *m, const struct grid *g, struct vision_index *index)
 {
     enum { UNIQUE_BYTES = 1023 };
@@ -212,7 +212,7 @@ static void make_windows(struct engine *e, const struct decoder *m, const struct
     tensor_drop(e, ends);
 }
 
-/* Where a patch stands: patches that become one row of the text are behind one another. */
+/* Stores the row and column of a patch in its image: patches that are merged to one row of the text are consecutive. */
 static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
 {
     int64_t square = g->merge * g->merge, block = patch / square, blocks = g->columns / g->merge;
@@ -220,7 +220,8 @@ static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t 
     *column = block % blocks * g->merge + patch % g->merge;
 }
 
-/* Of a learned square of positions, `size` patches wide: the two that patch `at` lies between, and their shares */
+/* Interpolates the side of the square of learned positions to `size` patches: stores the indices of the two positions
+ * around patch `at`, and their weights. */
 static void tap(const struct grid *g, int64_t at, int64_t size, int64_t taps[2], float shares[2])
 {
     double source = (double)at * (double)(g->side - 1) / (double)(size > 1 ? size - 1 : 1), whole = floor(source);
@@ -230,7 +231,8 @@ static void tap(const struct grid *g, int64_t at, int64_t size, int64_t taps[2],
     shares[0] = 1 - shares[1];
 }
 
-/* The values, on a GPU that computes */
+/* Computes the values of the index's tensors, except those of windows, and writes them; only for GPUs that are not
+ * simulated. */
 static void write_values(struct engine *e, const struct grid *g, const struct vision_index *index)
 {
     size_t n = (size_t)g->patches;
@@ -283,22 +285,22 @@ void vision_index_drop(struct engine *e, struct vision_index *index)
 
 /* --- positions of text and images --------------------------------------------------------------- */
 
-/* What a row's loop has, by the names of get_rope_index() */
+/* The variables of the loop over rows, with the names of get_rope_index(). */
 struct row {
     struct tensor *ids, *types, *position, *vision, *all;
     struct tensor **list;
     int64_t count;
 };
 
-/* Tokens of a row that its attention mask lets through: all, but for the last one of the last row, where rows are
- * padded */
+/* Returns the number of tokens of a row that its attention mask does not hide: all, except for the last one of the last
+ * row, if rows are padded. */
 static int64_t length_of(const struct decoder *m, int64_t row)
 {
     const struct plim_train_setting *s = m->setting;
     return s->seq - (decoder_hides_padding(s) && row == s->micro_batch - 1);
 }
 
-/* What they have; named */
+/* Returns the row's values (S) of these tokens; values: (B, S); named. */
 static struct tensor *let_through(struct engine *e, const struct decoder *m, struct tensor *values, int64_t row)
 {
     struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
@@ -312,13 +314,13 @@ static void drop_list(struct engine *e, struct row *r)
     while (r->count) tensor_drop(e, r->list[--r->count]);
 }
 
-/* x + current_pos, which is a number until the first image */
+/* x + current_pos, which is a Python number until the first image. */
 static struct tensor *plus_position(struct engine *e, const struct row *r, struct tensor *x, double number)
 {
     return r->position ? op_add(e, x, r->position) : op_add_scalar(e, x, number);
 }
 
-/* A run of text from `start` on */
+/* Appends the positions of a run of text that starts at `start`. */
 static void add_text(struct engine *e, struct row *r, int64_t length, double start)
 {
     struct tensor *places = op_view(e, op_arange(e, PLIM_I64, length, 0, 1), SHAPE(1, length));
@@ -326,7 +328,7 @@ static void add_text(struct engine *e, struct row *r, int64_t length, double sta
     if (r->position) op_binary_scalar_(e, PLIM_BINARY_ADD, r->position, (double)length);
 }
 
-/* get_vision_position_ids(): (3, rows * columns) */
+/* get_vision_position_ids(): (3, rows * columns), named. */
 static struct tensor *image_positions(struct engine *e, const struct row *r, int64_t rows, int64_t columns,
                                       double start)
 {
@@ -363,7 +365,7 @@ static void add_image(struct engine *e, const struct decoder *m, struct row *r, 
     tensor_drop(e, longer);
 }
 
-/* position_ids[:, row, mask] = what the list has; returns max + 1 - length */
+/* position_ids[:, row, mask] = torch.cat(list); returns max + 1 - length, named. */
 static struct tensor *join_row(struct engine *e, const struct decoder *m, struct row *r, struct tensor *positions,
                                int64_t row)
 {
