@@ -1,4 +1,4 @@
-/* What a model is made of, by the names that its modules have in transformers. */
+/* The modules of models, with their names in transformers. */
 #include "model.h"
 #include "workloads/spec/family.h"
 #include "workloads/spec/lora_modules.h"
@@ -19,7 +19,8 @@
 #define GATED_MLP ATTENTION, MLP
 #define TWO_NORMS                                                                                  \
     BLOCK("input_layernorm", norm[0], NORM), BLOCK("post_attention_layernorm", norm[2], NORM)
-/* Experts beside one that sees every token. In a layer without experts its MLP has the names of that one's linears. */
+/* Experts and a shared expert, which processes every token. In a layer without experts, the MLP is listed as the shared
+ * expert's linears (find_other_name()). */
 #define SHARED_EXPERT                                                                              \
     BLOCK("mlp.gate", router, WEIGHT), EXPERTS,                                                    \
         BLOCK("mlp.shared_expert.gate_proj", gate, LINEAR),                                        \
@@ -30,12 +31,12 @@
     BLOCK("mlp.shared_experts.gate_proj", gate, LINEAR),                                           \
         BLOCK("mlp.shared_experts.up_proj", up, LINEAR),                                           \
         BLOCK("mlp.shared_experts.down_proj", down, LINEAR)
-/* The same, which stand behind the others and the router, and have no gate */
+/* The same for shared experts after the other experts and the router, without a gate. */
 #define SHARED_EXPERTS                                                                             \
     EXPERTS, BLOCK("mlp.gate", router, WEIGHT),                                                    \
         BLOCK("mlp.gate.e_score_correction_bias", router_correction, PARAMETER),                   \
         SHARED_MLP
-/* ernie4_5_moe's: the router and what corrects it stand first. */
+/* The same for ernie4_5_moe: the router and its correction come first. */
 #define CORRECTED_EXPERTS                                                                          \
     BLOCK("mlp.gate", router, WEIGHT),                                                             \
         BLOCK("mlp.gate.moe_statics.e_score_correction_bias", router_correction, PARAMETER), EXPERTS, \
@@ -48,7 +49,7 @@
         BLOCK("linear_attn.in_proj_z", in_z, LINEAR), BLOCK("linear_attn.in_proj_b", in_b, LINEAR), \
         BLOCK("linear_attn.in_proj_a", in_a, LINEAR)
 
-/* --- of a block ------------------------------------------------------------------------------- */
+/* --- modules of blocks ------------------------------------------------------------------------ */
 
 static const struct module llama_block[] = {GATED_MLP,
                                             TWO_NORMS,
@@ -284,7 +285,7 @@ static const struct module falcon_block[] = {BLOCK("self_attention.query_key_val
                                              BLOCK("ln_attn", norm[2], NORM),
                                              BLOCK("ln_mlp", norm[3], NORM),
                                              {0}};
-/* --- beside the blocks ------------------------------------------------------------------------ */
+/* --- modules outside of the blocks ------------------------------------------------------------ */
 
 static const struct module llama_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
                                             BLOCKS("model.layers"),
@@ -348,7 +349,7 @@ static const struct module vl_model[] = {MODEL("model.language_model.embed_token
                                          MODEL("lm_head", head, HEAD),
                                          {0}};
 
-/* A block of the encoder has no attention to it, so that its MLP is its second layer (module_full_name()). */
+/* An encoder's block has no cross-attention, so that its MLP is its layer 1 instead of 2 (find_other_name()). */
 static const struct module t5_block[] = {BLOCK("layer.0.SelfAttention.q", q, LINEAR),
                                          BLOCK("layer.0.SelfAttention.k", k, LINEAR),
                                          BLOCK("layer.0.SelfAttention.v", v, LINEAR),
@@ -374,7 +375,7 @@ static const struct module t5_model[] = {MODEL("shared", embedding, WEIGHT),
                                          MODEL("lm_head", head, HEAD),
                                          {0}};
 
-/* Of whisper, bart and their relatives */
+/* A block of whisper, bart and their relatives. */
 static const struct module whisper_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
                                               BLOCK("self_attn.v_proj", v, LINEAR),
                                               BLOCK("self_attn.q_proj", q, LINEAR),
@@ -529,7 +530,7 @@ void module_blocks(const struct decoder *m, const struct module *blocks, int64_t
     layers[1] = is_first && has_second ? m->config->encoder_layers : m->config->layers;
 }
 
-/* The blocks that the layer is one of, and which it is of them */
+/* Returns the entry of the blocks that contain *layer, and sets *layer to its index among them. */
 static const struct module *blocks_with(const struct decoder *m, int64_t *layer)
 {
     const struct module *blocks = decoder_modules(m->config->family);
@@ -543,7 +544,8 @@ static const struct module *blocks_with(const struct decoder *m, int64_t *layer)
     }
 }
 
-/* What a module's name in the list begins with that is called otherwise in this layer, and how; else left */
+/* If a module's path begins with a prefix that differs in this layer, stores the prefix and its replacement; otherwise
+ * changes nothing. */
 static void find_other_name(const struct decoder_layer *l, const char *path, const char **from, const char **to)
 {
     static const struct {
@@ -573,7 +575,7 @@ void module_full_name(const struct decoder *m, const struct module *module, int6
     snprintf(name + used, MODULE_NAME_MAX - used, ".%lld.%s%s", (long long)layer, to, path + strlen(from));
 }
 
-/* Those of bert and roberta, and of other tasks, stand in one list. */
+/* True if the module is the classifier of this model: a list also has those of other families and tasks. */
 static bool is_classifier_of(const struct decoder *m, const struct module *module)
 {
     const char *name = plim_model_classifier(m->config);

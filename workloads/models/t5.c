@@ -149,8 +149,8 @@ static struct tensor *no_bias(struct engine *e, const struct block_call *b, cons
 
 /* --- the block ---------------------------------------------------------------------------------- */
 
-/* T5Attention of x to its own tokens or to the encoder's result; floating. *bias: the stack's, created if NULL; *weights
- * as in nn_attention(). */
+/* T5Attention of x to its own tokens or to the encoder's result; floating. *bias: the stack's, created if NULL;
+ * *weights as in nn_attention(). */
 static struct tensor *attend(struct engine *e, const struct block_call *b, int kind, struct tensor *x,
                              struct tensor **bias, struct tensor **weights)
 {

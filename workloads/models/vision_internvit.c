@@ -1,6 +1,6 @@
-/* InternVLVisionModel, whose tiles are all of one size and begin with a token for all of their patches, and internvl's
- * pixel shuffle and projector between it and the text (InternVLModel.forward()). An image is one tile, or several and
- * one of the whole image. */
+/* InternVLVisionModel, whose tiles all have the same size and start with a class token, and internvl's pixel shuffle
+ * and projector between it and the text (InternVLModel.forward()). An image is one tile, or several and one of the
+ * whole image. */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 
@@ -13,7 +13,7 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
     decoder_patch_norm(n, decoder_liger(m).tower_norms);
 }
 
-/* lambda_1 or lambda_2: a number times a tensor of ones; it decays, whatever its one dimension */
+/* Creates lambda_1 or lambda_2: a number times a tensor of ones. It has weight decay, although it has one dimension. */
 static struct tensor *scale_create(struct engine *e, struct decoder *m, size_t place)
 {
     int64_t width = m->config->vision.hidden_size;
@@ -62,7 +62,7 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- a block ---------------------------------------------------------------------------------- */
 
-/* InternVLVisionAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
+/* InternVLVisionAttention: x (N, T, W) -> the same shape, floating. The caller drops *weights. */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
@@ -99,8 +99,8 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* InternVLVisionPatchEmbeddings, which look at the type of their weight: tiles (N, channels, size, size)
- * -> (N, patches, W), floating */
+/* InternVLVisionPatchEmbeddings, which read the type of their weight: tiles (N, channels, size, size) -> (N, patches,
+ * W), floating. */
 static struct tensor *patches_of(struct engine *e, const void *module, struct tensor *tiles)
 {
     const struct decoder *m = module;
@@ -114,7 +114,7 @@ static struct tensor *patches_of(struct engine *e, const void *module, struct te
     return tensor_yield(x);
 }
 
-/* InternVLVisionEmbeddings: tiles -> (N, 1 + patches, W), floating */
+/* InternVLVisionEmbeddings: tiles -> (N, 1 + patches, W), floating. */
 static struct tensor *embed(struct engine *e, const void *module, struct tensor *tiles)
 {
     const struct decoder *m = module;
@@ -129,12 +129,12 @@ static struct tensor *embed(struct engine *e, const void *module, struct tensor 
     return nn_dropout(e, tensor_yield(x), 0);
 }
 
-/* InternVLVisionModel.forward(), which has no norm behind its blocks, but an Identity; named */
+/* InternVLVisionModel.forward(), which has an Identity instead of a norm after its blocks; named. */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *tiles)
 {
     struct tensor *const own[] = {m->vision.class_token, m->vision.positions, NULL};
     nn_begin(e);
-    struct tensor *embedded = tensor_keep(nn_run(e, own, NN_EMBEDDING, embed, m, tiles)); /* a variable to the end */
+    struct tensor *embedded = tensor_keep(nn_run(e, own, NN_EMBEDDING, embed, m, tiles)); /* lives until the end */
     nn_begin(e); /* InternVLVisionEncoder */
     struct tensor *x = vision_run_blocks(e, m, embedded, block);
     tensor_set(e, &x, nn_end(e, x));
@@ -146,7 +146,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
 
 /* --- the projector ---------------------------------------------------------------------------- */
 
-/* A copy of x (N, a, b, c) with a and b in each other's place, seen as (N, b, a / merge, c * merge); floating */
+/* Returns a copy of x (N, a, b, c) with a and b transposed, viewed as (N, b, a / merge, c * merge); floating. */
 static struct tensor *fold(struct engine *e, struct tensor *x, int64_t merge)
 {
     static const int order[] = {0, 2, 1, 3};
@@ -157,7 +157,8 @@ static struct tensor *fold(struct engine *e, struct tensor *x, int64_t merge)
     return tensor_yield(turned);
 }
 
-/* pixel_shuffle() of x (N, 1 + patches, W), lent, without the class token: (N, patches / 4, 4 W), named */
+/* pixel_shuffle() of x (N, 1 + patches, W), lent, without the class token: (N, patches / merge^2, merge^2 * W),
+ * named. */
 static struct tensor *shuffle(struct engine *e, const struct plim_vision *v, struct tensor *x)
 {
     if (e->halted) return e->poison;
@@ -170,7 +171,7 @@ static struct tensor *shuffle(struct engine *e, const struct plim_vision *v, str
     return y;
 }
 
-/* InternVLMultiModalProjector.forward(): x lent -> (N, tokens, H), floating */
+/* InternVLMultiModalProjector.forward(): x lent -> (N, tokens, H), floating. */
 static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct vision_merger *projector = &m->vision.mergers[0];
@@ -182,7 +183,7 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-/* get_image_features(): (N, tokens, H), named */
+/* get_image_features(): (N, tokens, H), named. */
 static struct tensor *features_of(struct engine *e, const struct decoder *m)
 {
     if (e->halted) return e->poison;

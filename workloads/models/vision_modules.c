@@ -34,7 +34,7 @@ const struct module plim_vision_merger[] = {
     {"linear_fc2", offsetof(struct vision_merger, fc2), MODULE_LINEAR},
     {0}};
 
-/* In the order of SiglipEncoderLayer's */
+/* In the order of SiglipEncoderLayer. */
 const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
                                            BLOCK("self_attn.k_proj", k, LINEAR),
                                            BLOCK("self_attn.v_proj", v, LINEAR),
@@ -44,7 +44,7 @@ const struct module plim_siglip_block[] = {BLOCK("layer_norm1", norm[0], NORM),
                                            BLOCK("mlp.fc1", fc1, LINEAR),
                                            BLOCK("mlp.fc2", fc2, LINEAR),
                                            {0}};
-/* In the order of CLIPEncoderLayer's */
+/* In the order of CLIPEncoderLayer. */
 const struct module plim_clip_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
                                          BLOCK("self_attn.v_proj", v, LINEAR),
                                          BLOCK("self_attn.q_proj", q, LINEAR),
@@ -54,7 +54,7 @@ const struct module plim_clip_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
                                          BLOCK("mlp.fc2", fc2, LINEAR),
                                          BLOCK("layer_norm2", norm[1], NORM),
                                          {0}};
-/* In the order of InternVLVisionLayer's */
+/* In the order of InternVLVisionLayer. */
 const struct module plim_internvit_block[] = {BLOCK("lambda_1", scales[0], PARAMETER),
                                               BLOCK("lambda_2", scales[1], PARAMETER),
                                               BLOCK("attention.q_proj", q, LINEAR),
@@ -66,7 +66,7 @@ const struct module plim_internvit_block[] = {BLOCK("lambda_1", scales[0], PARAM
                                               BLOCK("layernorm_before", norm[0], NORM),
                                               BLOCK("layernorm_after", norm[1], NORM),
                                               {0}};
-/* In the order of Gemma4VisionEncoderLayer's */
+/* In the order of Gemma4VisionEncoderLayer. */
 const struct module plim_gemma4_tower_block[] = {BLOCK("self_attn.q_proj.linear", q, LINEAR),
                                                  BLOCK("self_attn.k_proj.linear", k, LINEAR),
                                                  BLOCK("self_attn.v_proj.linear", v, LINEAR),
@@ -81,7 +81,7 @@ const struct module plim_gemma4_tower_block[] = {BLOCK("self_attn.q_proj.linear"
                                                  BLOCK("pre_feedforward_layernorm", norm[2], NORM),
                                                  BLOCK("post_feedforward_layernorm", norm[3], NORM),
                                                  {0}};
-/* In the order of PixtralAttentionLayer's */
+/* In the order of PixtralAttentionLayer. */
 const struct module plim_pixtral_block[] = {BLOCK("attention_norm", norm[0], NORM),
                                             BLOCK("feed_forward.gate_proj", gate, LINEAR),
                                             BLOCK("feed_forward.up_proj", up, LINEAR),

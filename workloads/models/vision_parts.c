@@ -1,4 +1,4 @@
-/* What the towers share. */
+/* The parts that vision towers share. */
 #include "model.h"
 #include <math.h>
 
@@ -18,7 +18,8 @@ void vision_require_grads(struct engine *e, const struct decoder *m, struct tens
     if (needs_grad) tensor_require_input_grad(e, patches);
 }
 
-/* The convolution that reads patches; it is what embeds a tower's input, unless a module around it is (has_tiles). */
+/* The convolution that embeds patches. It is the tower's input embedding for enable_input_require_grads(), unless the
+ * module that contains it is (has_tiles). */
 static struct tensor *convolve(struct engine *e, const void *module, struct tensor *pixels)
 {
     const struct decoder *m = module;
@@ -69,7 +70,7 @@ void vision_project_first(struct engine *e, const struct block_call *b, struct t
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], v->heads, v->hidden_size / v->heads));
 }
 
-/* SiglipAttention and CLIPAttention; x (N, T, W) -> the same, floating. *weights: the caller's to drop */
+/* SiglipAttention and CLIPAttention: x (N, T, W) -> the same shape, floating. The caller drops *weights. */
 static struct tensor *plain_attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                       struct tensor **weights)
 {

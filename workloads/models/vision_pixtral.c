@@ -1,5 +1,5 @@
-/* PixtralVisionModel, whose images are of any size and stand in one row of patches, and mistral3's projector between it
- * and the text (Mistral3Model.forward()). */
+/* PixtralVisionModel, whose images have any size and are joined to one row of patches, and mistral3's projector between
+ * it and the text (Mistral3Model.forward()). */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
 
@@ -27,7 +27,7 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     norm_create(e, m, &l->norm[1]);
 }
 
-/* Mistral3MultiModalProjector, whose norm has the epsilon of the text's */
+/* Builds Mistral3MultiModalProjector, whose norm has the epsilon of the text's norms. */
 static void build_projector(struct engine *e, struct decoder *m, struct vision_merger *merger)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -46,7 +46,7 @@ static void build(struct engine *e, struct decoder *m)
     struct rotary rotary = {.rope = &nn_rope_axial, .dim = w / v->heads};
     m->vision.patch_weight = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(w, v->channels, size, size));
     norm_create(e, m, &m->vision.norm);
-    if (!e->halted) m->vision.norm.weight->odd_name = true; /* ln_pre, which names no norm to Trainer */
+    if (!e->halted) m->vision.norm.weight->odd_name = true; /* ln_pre: not a norm by its name */
     vision_build_blocks(e, m, build_block);
     nn_rotary_create(e, &rotary);
     m->vision.inv_freq = rotary.inv_freq;
@@ -57,7 +57,7 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- a block ---------------------------------------------------------------------------------- */
 
-/* PixtralAttention; x (1, T, W) -> the same, floating. *weights: the caller's to drop */
+/* PixtralAttention: x (1, T, W) -> the same shape, floating. The caller drops *weights. */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
@@ -88,7 +88,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* A number that the GPU computes of an image's size, which Python reads; named */
+/* Returns a number that the GPU computes from an image's size, and the host reads; named. */
 static struct tensor *number(struct engine *e)
 {
     struct tensor *x = tensor_keep(op_full(e, PLIM_I64, 0, NULL, 0));
@@ -96,8 +96,8 @@ static struct tensor *number(struct engine *e)
     return x;
 }
 
-/* Images (N, channels, height, width) -> their patches in one row, (1, T, W), named. *grids: what the convolution gave,
- * which the forward holds to its end; named */
+/* Embeds images (N, channels, height, width): returns their patches in one row, (1, T, W), named. *grids: the
+ * convolution's result, which forward() holds until its end; named. */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images, struct tensor **grids)
 {
     *grids = vision_patches(e, m, images);
@@ -118,8 +118,8 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     return rows;
 }
 
-/* Row and column of each patch, (T, 2) int64, named; an image's after another's. ends: the last image's rows and
- * columns, which are variables; named */
+/* Returns row and column of each patch, image by image, (T, 2) int64, named. ends: the row and column indices of the
+ * last image, which Python's variables hold; named. */
 static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
                                   struct tensor *ends[2])
 {
@@ -143,7 +143,8 @@ static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows
     return places;
 }
 
-/* recomposition_frequencies(): of x (T, 2, n) those of rows and of columns, twice: (T, 2 n), floating */
+/* recomposition_frequencies(): of x (T, 2, n) takes the first half of the rows' values and the second half of the
+ * columns', and repeats both: (T, 2 n), floating. */
 static struct tensor *recompose(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -175,7 +176,7 @@ static void make_rotary(struct engine *e, struct block_call *call, struct tensor
     e->grad_enabled = grad;
 }
 
-/* generate_block_attention_mask(): (1, 1, T, T), in which each image sees itself alone; named */
+/* generate_block_attention_mask(): (1, 1, T, T), by which each image attends only to itself; named. */
 static struct tensor *make_mask(struct engine *e, struct tensor *x, int64_t images)
 {
     if (e->halted) return e->poison;
@@ -192,7 +193,7 @@ static struct tensor *make_mask(struct engine *e, struct tensor *x, int64_t imag
     return mask;
 }
 
-/* PixtralVisionModel.forward(): the last of `states`, what each block got and what the last one gave; named */
+/* PixtralVisionModel.forward(): stores each block's input and the last block's result in `states`; named. */
 static void run(struct engine *e, const struct decoder *m, struct tensor **states)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -202,7 +203,7 @@ static void run(struct engine *e, const struct decoder *m, struct tensor **state
     struct block_call call = {.m = m, .block = block};
     states[0] = embed(e, m, m->pixels, &grids);
     struct tensor *places = find_places(e, count, images->height / v->patch_size, images->width / v->patch_size, ends);
-    call.positions = places; /* which the blocks are given, and do not look at */
+    call.positions = places; /* the blocks receive them, but do not use them */
     if (!e->halted) make_rotary(e, &call, places, (enum plim_dtype)states[0]->a.dtype);
     call.mask = make_mask(e, states[0], count);
     for (int64_t i = 0; i < v->layers; i++) {
@@ -214,7 +215,7 @@ static void run(struct engine *e, const struct decoder *m, struct tensor **state
 
 /* --- the projector ---------------------------------------------------------------------------- */
 
-/* x (1, W, rows, columns) of one image -> (tokens, W of merged patches), a view of the whole; named */
+/* x (1, W, rows, columns) of one image -> (tokens, merge^2 * W), a view of the unfolded patches; named. */
 static struct tensor *squares(struct engine *e, const struct plim_vision *v, struct tensor *x)
 {
     int64_t merged = v->hidden_size * v->merge_size * v->merge_size;
@@ -224,10 +225,10 @@ static struct tensor *squares(struct engine *e, const struct plim_vision *v, str
     return tensor_keep(op_transpose(e, op_view(e, columns, SHAPE(merged, tokens)), 0, 1));
 }
 
-/* Mistral3PatchMerger: x (T, W), lent -> (tokens, W), floating */
+/* Mistral3PatchMerger: x (T, W), lent -> (tokens, W), floating. */
 static struct tensor *merge(struct engine *e, const struct decoder *m, struct tensor *x)
 {
-    enum { SIZES = 3 }; /* of an image: its rows, its columns, and its patches */
+    enum { SIZES = 3 }; /* numbers per image: its rows, columns and patches */
     const struct plim_vision *v = &m->config->vision;
     const struct plim_images *images = &m->setting->images;
     int64_t count = m->setting->micro_batch * images->count, rows = images->height / v->patch_size,
@@ -250,7 +251,7 @@ static struct tensor *merge(struct engine *e, const struct decoder *m, struct te
     return tensor_yield(y);
 }
 
-/* Mistral3MultiModalProjector.forward(): x (1, T, W), lent -> (tokens, H), named */
+/* Mistral3MultiModalProjector.forward(): x (1, T, W), lent -> (tokens, H), named. */
 static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct vision_merger *merger = &m->vision.mergers[0];
@@ -266,7 +267,7 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-/* get_image_features(), of which torch.split() and torch.cat() make a list and one again, in `dtype`; named */
+/* get_image_features(): (tokens, H), split by torch.split() and joined again by torch.cat(), in `dtype`; named. */
 static struct tensor *features_of(struct engine *e, struct decoder *m, enum plim_dtype dtype)
 {
     const struct plim_vision *v = &m->config->vision;

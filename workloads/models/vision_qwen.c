@@ -1,5 +1,5 @@
 /* The vision towers of Qwen's models (Qwen3VLVisionModel, Qwen2_5_VisionTransformerPretrainedModel,
- * Qwen2VisionTransformerPretrainedModel), and how their results stand in the text (Qwen3VLModel.forward()). */
+ * Qwen2VisionTransformerPretrainedModel), and how their results are placed in the text (Qwen3VLModel.forward()). */
 #include "model.h"
 #include "workloads/engine/ops_liger.h"
 #include "workloads/spec/spec_vision.h"
@@ -7,7 +7,7 @@
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-/* qwen2_5_vl's blocks are as those of its text: RMSNorms, and a gated MLP, whose linears have biases here */
+/* True if the tower's blocks are like the text's (qwen2_5_vl): RMSNorms and a gated MLP, but with biases. */
 static bool is_as_text(const struct decoder *m)
 {
     return m->config->family == PLIM_FAMILY_QWEN2_5_VL;
@@ -18,7 +18,7 @@ static void norm_create(struct engine *e, struct decoder *m, struct norm *n, int
     bool rms = is_as_text(m);
     nn_norm_create(e, &m->parameters, n, rms ? NORM_RMS : NORM_LAYER, width, !rms);
     n->epsilon = 1e-6;
-    if (rms && !e->halted) n->weight->odd_name = true; /* norm1, norm2 and ln_q, which name no norm to Trainer */
+    if (rms && !e->halted) n->weight->odd_name = true; /* norm1, norm2 and ln_q: not norms by their names */
 }
 
 static void build_block(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -38,7 +38,7 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, gated ? &l->down : &l->fc2, v->intermediate_size, w, true);
 }
 
-/* is_post: its norm sees the merged rows */
+/* Builds a merger. is_post: its norm is applied to the merged rows. */
 static void build_merger(struct engine *e, struct decoder *m, struct vision_merger *merger, bool is_post)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -58,7 +58,7 @@ static void build(struct engine *e, struct decoder *m)
         m->vision.patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(w));
         m->vision.positions = nn_parameter(e, p, INIT_WEIGHT, SHAPE(v->positions, w));
     }
-    /* compute_axial_rope_parameters(): half of a head turns by rows, the other by columns */
+    /* compute_axial_rope_parameters(): half of a head is rotated by the row, the other half by the column */
     struct rotary rotary = {.rope = &nn_rope_default, .dim = w / v->heads / 2};
     nn_rotary_create(e, &rotary);
     m->vision.inv_freq = rotary.inv_freq;
@@ -70,7 +70,8 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* Qwen3VLVisionRotaryEmbedding.recomposition_frequencies(): of x (T, 2, n) both grids' in one row, twice */
+/* Qwen3VLVisionRotaryEmbedding.recomposition_frequencies(): joins the rows' and columns' values of x (T, 2, n), and
+ * repeats both: (T, 4 n), named. */
 static struct tensor *recompose(struct engine *e, struct tensor *x)
 {
     struct tensor *parts[2] = {op_select(e, x, 1, 0), op_select(e, x, 1, 1)};
@@ -80,7 +81,7 @@ static struct tensor *recompose(struct engine *e, struct tensor *x)
     return y;
 }
 
-/* cos and sin (T, W / heads) in fp32; named */
+/* Computes cos and sin (T, W / heads) in fp32; named. */
 static void make_rotary(struct engine *e, const struct decoder *m, struct tensor *places, struct tensor **cos,
                         struct tensor **sin)
 {
@@ -100,7 +101,7 @@ static void make_rotary(struct engine *e, const struct decoder *m, struct tensor
     e->grad_enabled = grad;
 }
 
-/* apply_rotary_pos_emb_vision(): queries and keys (T, heads, D) turn in fp32. Rebinds both, which are named. */
+/* apply_rotary_pos_emb_vision(): rotates queries and keys (T, heads, D) in fp32. Rebinds both, which are named. */
 static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
 {
     if (e->halted) return;
@@ -115,7 +116,7 @@ static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, stru
     tensor_drop_all(e, wide[0], wide[1], c, s, y[0], y[1]);
 }
 
-/* liger_rotary_pos_emb_vision(): the same in the place of what is cast. */
+/* liger_rotary_pos_emb_vision(): the same, which overwrites the fp32 copies. */
 static void turn_in_place(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
 {
     if (e->halted) return;
@@ -132,7 +133,7 @@ static void turn_in_place(struct engine *e, struct tensor *x[2], struct tensor *
     tensor_drop_all(e, wide[0], wide[1], angles[0], angles[1], turned[0], turned[1]);
 }
 
-/* Of qkv (T, 3 W), taken: queries, keys and values (T, heads, D), views; named */
+/* Splits qkv (T, 3 W), taken, into queries, keys and values (T, heads, D), which are views; named. */
 static void split_heads(struct engine *e, const struct plim_vision *v, struct tensor *qkv, struct tensor *x[3])
 {
     static const int order[] = {1, 0, 2, 3};
@@ -143,7 +144,7 @@ static void split_heads(struct engine *e, const struct plim_vision *v, struct te
     for (int i = 0; i < 3; i++) x[i] = tensor_keep(op_view(e, parts[i], SHAPE(patches, v->heads, width)));
 }
 
-/* Does a block attend to the windows of images, not to all of each? */
+/* True if a block attends within windows of images; false if within whole images. */
 static bool is_windowed(const struct decoder *m, const struct decoder_layer *layer)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -152,8 +153,8 @@ static bool is_windowed(const struct decoder *m, const struct decoder_layer *lay
     return v->window_size > 0;
 }
 
-/* Parts of queries, keys and values of each image, or window, and what it gives, which Python holds to the end of the
- * module */
+/* The queries, keys and values of each image, or window, and attention's results, which Python holds until the end of
+ * the module. */
 enum { Q, K, V, OUT, LISTS };
 struct chunks {
     struct tensor **room, **part[LISTS];
@@ -166,8 +167,8 @@ static void drop_chunks(struct engine *e, struct chunks *chunks)
     free(chunks->room);
 }
 
-/* Each image, or window, attends to itself. q, k, v (1, heads, T, D) -> (1, T, heads, D); named. *chunks: the caller's
- * to drop */
+/* Computes attention within each image, or window: q, k, v (1, heads, T, D) -> (1, T, heads, D); named. The caller
+ * drops *chunks. */
 static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                              struct chunks *chunks)
 {
@@ -193,7 +194,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     return e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, part[OUT], 1));
 }
 
-/* The same by flash-attention-2's package, which is told where images end */
+/* The same by flash-attention-2's package, which takes the boundaries of images or windows; named. */
 static struct tensor *attend_by_ends(struct engine *e, const struct block_call *b, struct tensor *const qkv[3])
 {
     struct attention_call call = vision_attention(b->m);
@@ -202,7 +203,7 @@ static struct tensor *attend_by_ends(struct engine *e, const struct block_call *
     return tensor_keep(nn_attention(e, &call, qkv[0], qkv[1], qkv[2], &weights));
 }
 
-/* lengths.tolist() of the images; named */
+/* lengths.tolist() of the images or windows; named. */
 static struct tensor *read_lengths(struct engine *e, struct tensor *ends)
 {
     int64_t images = e->halted ? 0 : tensor_size(ends, 0) - 1;
@@ -212,7 +213,7 @@ static struct tensor *read_lengths(struct engine *e, struct tensor *ends)
     return lengths;
 }
 
-/* Qwen3VLVisionAttention; x (T, W) -> (T, W), floating */
+/* Qwen3VLVisionAttention: x (T, W) -> (T, W), floating. */
 static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_vision *v = &b->m->config->vision;
@@ -234,7 +235,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     return nn_end(e, tensor_yield(y));
 }
 
-/* Qwen3VLVisionMLP, or the gated one of qwen2_5_vl; floating */
+/* Qwen3VLVisionMLP, or qwen2_5_vl's gated MLP; floating. */
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     enum plim_activation f = b->m->config->vision.activation;
@@ -260,7 +261,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     return y;
 }
 
-/* Qwen3VLVisionPatchMerger: x (T, W) lent -> (T / merge^2, H); named */
+/* Qwen3VLVisionPatchMerger: x (T, W) lent -> (T / merge^2, H), named. */
 static struct tensor *merge(struct engine *e, const struct vision_merger *merger, struct tensor *x, bool is_post)
 {
     int64_t width = merger->fc1.in;
@@ -280,7 +281,7 @@ static struct tensor *project(struct engine *e, const void *module, struct tenso
     return op_patches(e, images, m->vision.patch_weight, m->vision.patch_bias);
 }
 
-/* Qwen3VLVisionPatchEmbed, which looks at the type of its weight; floating */
+/* Qwen3VLVisionPatchEmbed, which reads the type of its weight; floating. */
 static struct tensor *patches_of(struct engine *e, const void *module, struct tensor *pixels)
 {
     const struct decoder *m = module;
@@ -293,8 +294,8 @@ static struct tensor *patches_of(struct engine *e, const void *module, struct te
     return op_view(e, nn_run(e, own, NN_LINEAR, project, m, images), SHAPE(patches, v->hidden_size));
 }
 
-/* The patches' rows (T, W): a convolution whose kernel is a patch, plus the learned positions, where there are any;
- * named. *learned, which Python holds to the tower's end, is the caller's to drop. */
+/* Embeds patches: returns rows (T, W), by a convolution whose kernel is a patch, plus the learned positions, if there
+ * are any; named. The caller drops *learned, which Python holds until the tower's end. */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *pixels,
                             const struct vision_index *index, struct tensor **learned)
 {
@@ -304,8 +305,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     if (e->halted) return e->poison;
     struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, pixels));
     bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
-    /* These classes say which module embeds their input, too, for enable_input_require_grads(), which checkpointing
-     * calls. */
+    /* Checkpointing calls enable_input_require_grads(), for which these classes define an input embedding. */
     if (!v->positions && is_checkpointed) tensor_require_input_grad(e, x);
     if (!v->positions) return x;
     struct tensor *shares = tensor_keep(op_unsqueeze(e, index->weights, -1));
@@ -315,8 +315,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     return x;
 }
 
-/* The order in which windows lie behind one another, and back from it; of what is merged to one row. NULL where there
- * are no windows, or values do not count. */
+/* The order of merged rows by windows, and its inverse. NULL if there are no windows, or values are not computed. */
 struct orders {
     int64_t *in, *back;
 };
@@ -335,7 +334,7 @@ static struct orders find_orders(struct engine *e, const struct decoder *m, int6
     return o;
 }
 
-/* Rebinds x (T, ..), which is named, to its rows in another order, as many of which are one as `unit`. */
+/* Rebinds x (T, ..), which is named, to its rows in another order; groups of `unit` rows stay together. */
 static void arrange(struct engine *e, struct tensor **x, int64_t unit, const int64_t *order)
 {
     if (e->halted) return;
@@ -344,7 +343,7 @@ static void arrange(struct engine *e, struct tensor **x, int64_t unit, const int
     tensor_set(e, x, op_view(e, op_rows_in_order(e, wide, order), SHAPE(rows, width)));
 }
 
-/* permute_input_for_window_attn() of cos and sin, which both live until the others are made */
+/* permute_input_for_window_attn() of cos and sin; the old tensors live until both new ones exist. */
 static void arrange_rotary(struct engine *e, struct block_call *b, int64_t unit, const int64_t *order)
 {
     struct tensor *cos = tensor_ref(b->cos), *sin = tensor_ref(b->sin);
@@ -353,7 +352,8 @@ static void arrange_rotary(struct engine *e, struct block_call *b, int64_t unit,
     tensor_drop_all(e, cos, sin);
 }
 
-/* Qwen3VLVisionModel.forward(): pixels (T, numbers) in the type of its weights */
+/* Qwen3VLVisionModel.forward(): pixels (T, elements of a patch) in the type of its weights. Returns the merged rows of
+ * all images, named; sets seen->last and seen->deep. */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *pixels, struct seen_images *seen)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -373,7 +373,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
         call.layer = &m->vision.layers[i];
         call.ends = is_windowed(m, call.layer) ? index.window_ends : index.ends;
         tensor_set(e, &x, decoder_run_block(e, &call, x));
-        int64_t k = 0; /* where deepstack has the block first; its results are a list in the order of blocks */
+        int64_t k = 0; /* the block's first index in deepstack's list; results are in the order of blocks */
         while (k < v->deep_count && v->deep[k] != i) k++;
         if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
     }
@@ -392,7 +392,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-/* get_image_features(), of which torch.split() and torch.cat() make a list and one again; named */
+/* get_image_features(): (rows, H), split by torch.split() and joined again by torch.cat(); named. */
 static struct tensor *features(struct engine *e, struct decoder *m, struct seen_images *seen)
 {
     const struct plim_train_setting *s = m->setting;
@@ -404,7 +404,7 @@ static struct tensor *features(struct engine *e, struct decoder *m, struct seen_
     tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
     struct tensor **parts = vision_split(e, merged, images);
     tensor_drop(e, pixels);
-    bool is_held = m->config->vision.positions; /* the tower's output; of qwen2_vl and qwen2_5_vl only what is joined */
+    bool is_held = m->config->vision.positions; /* Python holds the tower's output; not for qwen2_vl, qwen2_5_vl */
     if (!is_held) {
         tensor_drop(e, seen->last);
         seen->last = NULL;

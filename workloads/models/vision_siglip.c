@@ -1,4 +1,4 @@
-/* SiglipVisionModel, whose images are all of one size, and how gemma3 takes its result among its text
+/* SiglipVisionModel, whose images all have the same size, and how gemma3 places its result in the text
  * (Gemma3Model.forward()). */
 #include "model.h"
 #include "workloads/spec/spec_vision.h"
@@ -28,7 +28,7 @@ static void build_block(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->fc2, v->intermediate_size, w, true);
 }
 
-/* Gemma3MultiModalProjector, of which the norm is a module */
+/* Builds Gemma3MultiModalProjector, which has the matrix itself, and the norm as a module. */
 static void build_projector(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -54,7 +54,7 @@ static void build(struct engine *e, struct decoder *m)
 
 /* --- the tower -------------------------------------------------------------------------------- */
 
-/* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; a channel's patches lie together */
+/* SiglipVisionEmbeddings: images (N, channels, size, size) -> (N, T, W), named; transposed, not contiguous. */
 static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -67,17 +67,17 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     return x;
 }
 
-/* SiglipVisionModel.forward(); named */
+/* SiglipVisionModel.forward(); named. */
 static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *images)
 {
-    struct tensor *embedded = embed(e, m, images); /* a variable to the end */
+    struct tensor *embedded = embed(e, m, images); /* lives until the end */
     struct tensor *x = vision_run_blocks(e, m, embedded, vision_plain_block);
     tensor_set(e, &x, nn_norm(e, &m->vision.norm, x));
     tensor_drop(e, embedded);
     return x;
 }
 
-/* Gemma3MultiModalProjector.forward(): x (N, T, W), lent -> (N, tokens, H), named */
+/* Gemma3MultiModalProjector.forward(): x (N, T, W), lent -> (N, tokens, H), named. */
 static struct tensor *project(struct engine *e, const struct decoder *m, struct tensor *x)
 {
     const struct plim_vision *v = &m->config->vision;
@@ -97,7 +97,7 @@ static struct tensor *project(struct engine *e, const struct decoder *m, struct 
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-/* get_block_sequence_ids_for_mask(): of each token (B, S) which image it is of, -1 for text; int64, named */
+/* get_block_sequence_ids_for_mask(): returns each token's image, -1 for text, (B, S) int64, named. */
 static struct tensor *blocks_of(struct engine *e, const struct decoder *m)
 {
     if (e->halted) return e->poison;

@@ -1,5 +1,5 @@
-/* vit: an image in patches, a token that stands for all of it, learned positions, norms in front of
- * attention and MLP. What other models call a row of tokens is the image's patches and that token. */
+/* vit: the patches of an image, a class token, learned positions, and norms before attention and MLP. The class token
+ * and the patches correspond to the row of tokens of other models. */
 #include "model.h"
 
 /* --- the modules ------------------------------------------------------------------------------ */
@@ -25,7 +25,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     nn_linear_create(e, p, &l->fc2, f, h, true);
 }
 
-/* The module's own parameters stand in front of its convolution's in named_parameters(). */
+/* Creates the parameters. named_parameters() lists the embeddings' own ones before their convolution's. */
 static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -50,7 +50,7 @@ static struct tensor *project(struct engine *e, const void *module, struct tenso
     return op_patches(e, images, m->patch_weight, m->patch_bias);
 }
 
-/* ViTPatchEmbeddings; named */
+/* ViTPatchEmbeddings: images -> (B, patches, H), named. */
 static struct tensor *patches_of(struct engine *e, const struct decoder *m, struct tensor *images)
 {
     const struct plim_model_config *c = m->config;
@@ -64,7 +64,7 @@ static struct tensor *patches_of(struct engine *e, const struct decoder *m, stru
     return tensor_keep(nn_end(e, tensor_yield(patches)));
 }
 
-/* ViTEmbeddings: images (B, channels, image, image) -> (B, S, H) */
+/* ViTEmbeddings: images (B, channels, image, image) -> (B, S, H), floating. */
 static struct tensor *embed(struct engine *e, const void *module, struct tensor *images)
 {
     const struct decoder *m = module;
@@ -114,7 +114,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *images)
 {
     struct tensor *const weights[] = {m->class_token, m->position_embedding, NULL};
-    nn_look(e, m->patch_weight, NN_MODEL, m->patch_weight); /* its type */
+    nn_look(e, m->patch_weight, NN_MODEL, m->patch_weight); /* reads its type */
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->patch_weight->a.dtype));
     struct tensor *embeddings = tensor_keep(nn_run(e, weights, NN_EMBEDDING, embed, m, pixels));
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};

@@ -1,8 +1,8 @@
-/* whisper: an encoder that hears sounds of one length, by two convolutions along them, and a decoder that writes what
- * was said. */
+/* whisper: an encoder of audio of a fixed length, which begins with two convolutions over time, and a decoder of
+ * text. */
 #include "seq2seq.h"
 
-enum { TAPS = 3, SHRINKS = 2 }; /* of both convolutions; and of the second, how many of the first's become one */
+enum { TAPS = 3, SHRINKS = 2 }; /* kernel size of both convolutions; stride of the second */
 
 /* --- the modules -------------------------------------------------------------------------------- */
 
@@ -13,7 +13,7 @@ static void build_convolution(struct engine *e, struct decoder *m, int64_t chann
     c->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(m->config->hidden_size));
 }
 
-/* What sinusoids() takes, which the encoder's positions are initialised with */
+/* Allocates like sinusoids(), which initialises the encoder's positions; the values are not computed. */
 static void initialise_positions(struct engine *e, const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -53,7 +53,7 @@ void whisper_freeze(struct engine *e, struct decoder *m)
     while (p->list[at] != m->embedding) at++;
     while (p->list[own] != m->source_positions) own++;
     if (!m->setting->freeze_encoder) {
-        for (; own > 0; own--) p->list[own] = p->list[own - 1]; /* what is frozen stands first there */
+        for (; own > 0; own--) p->list[own] = p->list[own - 1]; /* frozen parameters come first */
         p->list[0] = m->source_positions;
     }
     nn_freeze(e, p, m->setting->freeze_encoder ? at : 1);
@@ -74,7 +74,7 @@ static struct tensor *convolve(struct engine *e, const struct convolution *c, st
     return op_conv1d(e, x, c->weight, c->bias, step, TAPS / 2);
 }
 
-/* WhisperEncoder of features (B, bins, twice the positions); named */
+/* WhisperEncoder: features (B, bins, 2 * positions) -> (B, positions, H), named. */
 static struct tensor *encode(struct engine *e, struct decoder *m, struct tensor *features)
 {
     const struct plim_model_config *c = m->config;
@@ -93,7 +93,7 @@ static struct tensor *encode(struct engine *e, struct decoder *m, struct tensor 
     return x;
 }
 
-/* The positions of tokens (B, S): arange(S), once for each row; named */
+/* Returns the positions of tokens (B, S): arange(S), copied for each row; named. */
 static struct tensor *positions_of(struct engine *e, struct tensor *ids)
 {
     int64_t shape[] = {tensor_size(ids, 0), tensor_size(ids, 1)};
@@ -105,7 +105,7 @@ static struct tensor *positions_of(struct engine *e, struct tensor *ids)
     return places;
 }
 
-/* weight[places]; named */
+/* weight[places]; named. */
 static struct tensor *look_up(struct engine *e, struct tensor *weight, struct tensor *places)
 {
     if (e->halted) return e->poison;
@@ -117,7 +117,7 @@ static struct tensor *look_up(struct engine *e, struct tensor *weight, struct te
     return tensor_keep(x);
 }
 
-/* WhisperDecoder of tokens; named */
+/* WhisperDecoder of tokens and the encoder's result; named. */
 static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor *ids, struct tensor *encoded)
 {
     const struct plim_model_config *c = m->config;

@@ -1,12 +1,12 @@
-/* The activation function xIELU of apertus (XIELUActivation in transformers' activations.py), step by step, as it runs
- * without the package xielu. It has two parameters and two buffers, a number each. */
+/* The activation function xIELU of apertus (XIELUActivation in transformers' activations.py), with the operations that
+ * it runs without the package xielu. It has two parameters and two buffers of one number each. */
 #include "model.h"
 #include <math.h>
 
-enum { ALPHA_P, ALPHA_N, BETA, EPS }; /* of decoder_layer.xielu */
+enum { ALPHA_P, ALPHA_N, BETA, EPS }; /* indices of decoder_layer.xielu */
 static const double beta = 0.5, eps = -1e-6, alpha = 0.8;
 
-/* log(expm1(value)), a parameter (1) */
+/* Creates a parameter (1) with the value log(expm1(value)). */
 static struct tensor *build_alpha(struct engine *e, struct parameters *p, double value)
 {
     struct tensor *number = tensor_keep(op_full(e, p->dtype, 0, NULL, value));
@@ -31,7 +31,7 @@ void xielu_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
 }
 
 /* where(x > 0, alpha_p * x * x + beta * x, (expm1(min(x, eps)) - x) * alpha_n + beta * x). The buffers are scalars,
- * which do not widen what they are multiplied with. */
+ * which do not widen the type of a product. */
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     struct tensor *const *own = ((const struct decoder_layer *)module)->xielu;
