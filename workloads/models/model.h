@@ -43,7 +43,7 @@ struct decoder_layer {
     struct tensor *xielu[4]; /* apertus: parameters alpha_p and alpha_n, (1), and buffers beta and eps; otherwise
                               * NULL */
     struct linear attention_gate; /* afmoe: attention's result is multiplied by the sigmoid of its result */
-    struct linear router_proj;    /* gemma4, afmoe */
+    struct linear router_proj;    /* gemma4, afmoe: the router's linear */
     struct tensor *router_scale, *expert_scale; /* gemma4: scales of the router, (H) and (experts) */
     struct norm expert_norm[3]; /* of the result of the MLP parallel to the experts, of the experts' result and input */
     struct linear per_layer_gate, per_layer_out; /* gemma4: to the width of the per-layer embeddings, and back */
@@ -134,7 +134,7 @@ struct decoder {
     double embedding_factor;               /* bart: the factor for its embeddings; 0: none */
     struct vision vision;
     struct audio audio;
-    struct tensor *pooled;                 /* bert: passed from the body to the head, else NULL */
+    struct tensor *pooled;                 /* bert: passed from the body to the head, otherwise NULL */
     struct tensor **router_logits;         /* by layer, named, if forwards return them; otherwise NULL */
     bool returns_router_logits;            /* true during such a forward */
     struct linear value_head;              /* for rewards (value_head.c); weight NULL: none */
@@ -144,7 +144,7 @@ struct decoder {
     struct lora_adapter *head_lora, *embedding_lora; /* of the head's linear and of the token embedding, or NULL */
     struct saved_module saved[8];          /* modules_to_save, in the order of named_modules() */
     size_t saved_count;
-    int64_t replaced_elements;             /* elements of their originals, which no forward uses */
+    int64_t replaced_elements;             /* number of elements of their originals, which the copies replace */
     struct tensor *per_layer_embedding, *per_layer_scale; /* gemma4: token embeddings per layer, and their buffer */
     struct linear per_layer_projection;    /* projects the usual token embeddings to all layers' */
     struct norm per_layer_norm;

@@ -63,7 +63,7 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
     bool sliding = masks == MASKS_BOTH || decoder_has_layers(m, true), full = masks != MASKS_ONE || !sliding;
     bool tells_none = f == PLIM_FAMILY_GPT_OSS || f == PLIM_FAMILY_AFMOE || f == PLIM_FAMILY_GRANITEMOEHYBRID;
     struct tensor *positions = tells_none ? NULL : calls[FULL].positions;
-    int64_t window = m->config->sliding_window; /* 0: the sliding mask is created, too */
+    int64_t window = m->config->sliding_window; /* 0: the mask is created like any other */
     struct tensor *seen = f == PLIM_FAMILY_GEMMA4 ? NULL : blocks;
     if (full) calls[FULL].mask = decoder_mask_of_blocks(e, m, embeddings, positions, seen, 0);
     if (sliding)

@@ -18,7 +18,7 @@ void decoder_hide_padding(struct engine *e, struct tensor *mask, struct tensor *
     tensor_set(e, x, op_to(e, op_mul(e, *x, op_unsqueeze(e, mask, 2)), dtype));
 }
 
-/* out_proj(C * conv(B * x)), where B, C and x are parts of one projection (batch, 3 H, S). */
+/* out_proj(C * conv(B * X)), where B, C and X are parts of one projection (batch, 3 H, S). */
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *given)
 {
     enum { B, C, X };

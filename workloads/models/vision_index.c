@@ -300,7 +300,7 @@ static int64_t length_of(const struct decoder *m, int64_t row)
     return s->seq - (decoder_hides_padding(s) && row == s->micro_batch - 1);
 }
 
-/* Returns the row's values (S) of these tokens; values: (B, S); named. */
+/* Returns `values` (B, S) of the tokens of a row that its attention mask does not hide; named. */
 static struct tensor *let_through(struct engine *e, const struct decoder *m, struct tensor *values, int64_t row)
 {
     struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
