@@ -371,14 +371,21 @@ static bool finds_final_norm(const struct decoder *m)
     return !is_deeper && (!m->setting->lora.r || names_base);
 }
 
+/* Is the parameter's block a unit? accelerate wraps blocks of the classes in _no_split_modules, or those it is told. */
+static bool is_of_unit_block(const struct fsdp *f, const struct tensor *x)
+{
+    const struct decoder *m = f->model;
+    bool is_of_tower = x->layer <= m->config->vision.layers; /* the tower's blocks come first */
+    bool is_left_out = is_of_tower && m->setting->fsdp_wrap == PLIM_FSDP_WRAP_TEXT;
+    bool is_wrapped = m->config->family != PLIM_FAMILY_DISTILBERT && !is_left_out;
+    return x->layer && (is_wrapped || !f->by_accelerate);
+}
+
 static size_t unit_of_parameter(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
     if (is_matrix_unit(f, x)) return f->unit_count; /* none of the units before those of matrices */
-    bool names_blocks = m->config->family != PLIM_FAMILY_DISTILBERT; /* in _no_split_modules */
-    bool is_of_text = x->layer > m->config->vision.layers; /* the tower's blocks come first */
-    if (m->setting->fsdp_wrap == PLIM_FSDP_WRAP_TEXT && !is_of_text) names_blocks = false;
-    if (x->layer && (names_blocks || !f->by_accelerate)) return FSDP_BLOCKS + (size_t)x->layer - 1;
+    if (is_of_unit_block(f, x)) return FSDP_BLOCKS + (size_t)x->layer - 1;
     if (!f->by_accelerate || f->by_axolotl) return FSDP_ROOT;
     if (is_of_output(m, x)) return FSDP_TAIL;
     if (is_final_norm(m, x)) return finds_final_norm(m) ? FSDP_TAIL : FSDP_ROOT;

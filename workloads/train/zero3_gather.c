@@ -147,8 +147,10 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
     for (int integers = 0; integers < 2; integers++)
         for (struct zero3_parameter *q = first; q; q = q->next)
             if (is_integer(q) == integers) take_out(e, q, g->flat[integers]);
-    if (--g->waiting == 0) checkpoint_let_go(e, g->region);
-    for (int integers = 0; integers < 2 && !g->waiting; integers++) put_down(e, &g->flat[integers]);
+    if (--g->waiting == 0) {
+        checkpoint_let_go(e, g->region);
+        for (int integers = 0; integers < 2; integers++) put_down(e, &g->flat[integers]);
+    }
     e->stream = 0;
 }
 
@@ -164,8 +166,7 @@ static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p
 
 static int by_place(const void *a, const void *b)
 {
-    const struct zero3_parameter *x = *(struct zero3_parameter *const *)a,
-                                 *y = *(struct zero3_parameter *const *)b;
+    const struct zero3_parameter *x = *(struct zero3_parameter *const *)a, *y = *(struct zero3_parameter *const *)b;
     return (x > y) - (x < y);
 }
 
@@ -574,8 +575,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
         int64_t elements = tensor_elements(x);
         x->place = (int32_t)i;
         z->parameters[i] =
-            (struct zero3_parameter){.whole = x,
-                                     .elements = elements,
+            (struct zero3_parameter){.whole = x, .elements = elements,
                                      .piece = (elements + zero->world - 1) / zero->world};
     }
     if (!e->halted) find_persistent(zero->model, z, states);
