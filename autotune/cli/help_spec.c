@@ -25,12 +25,10 @@ const char plim_help_spec[] =
 
 static void print_key(const struct plim_key_doc *doc, FILE *out)
 {
-    char text[768];
-    bool has_unit = doc->unit && doc->unit[0];
+    char value[PLIM_KEY_DOC_VALUE], text[PLIM_KEY_DOC_VALUE + 2];
+    plim_key_doc_describe(doc, value, sizeof(value));
+    snprintf(text, sizeof(text), "(%s)", value);
     plim_help_print_wrapped(out, fprintf(out, "  %s", doc->name), doc->help);
-    snprintf(text, sizeof(text), "(%s%s%s%s%s%s%s)", doc->expected, has_unit ? "; " : "", has_unit ? doc->unit : "",
-             doc->fallback ? "; default: " : "", doc->fallback ? doc->fallback : "",
-             doc->example ? "; example: " : "", doc->example ? doc->example : "");
     plim_help_print_wrapped(out, 0, text);
 }
 
@@ -41,25 +39,18 @@ static bool is_about(const char *path, const char *topic)
     return !topic || (strncmp(path, topic, length) == 0 && (!path[length] || path[length] == '.'));
 }
 
-/* Prints the keys of a topic. Returns their number. If `out` is NULL, only counts. */
-static size_t print_keys(const char *topic, FILE *out)
+/* Prints the keys of a topic. false: there are none. */
+static bool print_keys(const char *topic, FILE *out)
 {
-    size_t count = 0;
+    bool is_known = false;
     for (size_t i = 0; i < plim_key_doc_count(); i++) {
         struct plim_key_doc doc;
         plim_key_doc_at(i, &doc);
         if (!is_about(doc.name, topic)) continue;
-        if (out) print_key(&doc, out);
-        count++;
+        print_key(&doc, out);
+        is_known = true;
     }
-    return count;
-}
-
-static int find_family(const char *name)
-{
-    int f = 0;
-    while (f < PLIM_FAMILY_COUNT && strcmp(plim_family_names[f], name) != 0) f++;
-    return f;
+    return is_known;
 }
 
 static void print_family(enum plim_family family, FILE *out)
@@ -93,16 +84,16 @@ static void print_families(FILE *out)
 
 bool plim_help_print_topic(const char *topic, FILE *out)
 {
-    int family = find_family(topic);
+    enum plim_family family = plim_family_named(topic);
     if (!strcmp(topic, "spec")) {
         fprintf(out, "%s\n", plim_help_spec);
         print_keys(NULL, out);
     } else if (!strcmp(topic, "model")) {
         print_families(out);
     } else if (family < PLIM_FAMILY_COUNT) {
-        print_family((enum plim_family)family, out);
+        print_family(family, out);
     } else {
-        return print_keys(topic, out) > 0;
+        return print_keys(topic, out);
     }
     return true;
 }

@@ -134,15 +134,14 @@ void plim_manual_print_command(const struct plim_command *command, const char *v
 
 static void write_key(FILE *out, const struct plim_key_doc *doc)
 {
+    char value[PLIM_KEY_DOC_VALUE];
+    plim_key_doc_describe(doc, value, sizeof(value));
     fputs(".TP\n\\fB", out);
     write_word(out, doc->name);
     fputs("\\fR\n", out);
     write_word(out, doc->help);
     fputs("\n.RS\n", out);
-    write_word(out, doc->expected);
-    if (doc->unit && doc->unit[0]) fputs("; ", out), write_word(out, doc->unit);
-    if (doc->fallback) fputs("; default: ", out), write_word(out, doc->fallback);
-    if (doc->example) fputs("; example: ", out), write_word(out, doc->example);
+    write_word(out, value);
     fputs("\n.RE\n", out);
 }
 

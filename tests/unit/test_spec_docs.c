@@ -1,4 +1,5 @@
 /* workloads/spec/README.md has the tables that the program's own descriptions of its keys make. */
+#include "workloads/spec/hf_config.h"
 #include "workloads/spec/key_doc.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -139,4 +140,46 @@ Test(spec_docs, the_page_has_every_field_of_models)
         add(&table, "\n");
     }
     expect_in_page(&table, "fields");
+}
+
+/* --- keys that are no field ------------------------------------------------------------------- */
+
+/* The index of the family's special key of this name; -1: it has none. */
+static int special_of(int family, const char *wanted)
+{
+    const char *name, *help;
+    for (int i = 0; plim_model_special_key((enum plim_family)family, (size_t)i, &name, &help); i++)
+        if (strcmp(name, wanted) == 0) return i;
+    return -1;
+}
+
+/* Families with the key, if they are few. */
+static void add_owners(struct text *table, const char *name)
+{
+    int owners = 0;
+    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) owners += special_of(f, name) >= 0;
+    for (int f = 0, left = owners; f < PLIM_FAMILY_COUNT && owners <= FEW; f++)
+        if (special_of(f, name) >= 0) add(table, "%s%s", plim_family_names[f], --left ? ", " : "");
+}
+
+Test(spec_docs, the_page_has_every_other_key_of_models)
+{
+    static struct text table;
+    add(&table, "| key | of families | value | meaning |\n|---|---|---|---|\n");
+    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
+        const char *name, *help, *expected;
+        for (size_t i = 0; (expected = plim_model_special_key((enum plim_family)f, i, &name, &help)); i++) {
+            int before = 0;
+            while (before < f && special_of(before, name) < 0) before++;
+            if (before < f) continue;
+            add(&table, "| `%s` | ", name);
+            add_owners(&table, name);
+            add(&table, " | ");
+            add_cell(&table, expected);
+            add(&table, " ");
+            add_cell(&table, help);
+            add(&table, "\n");
+        }
+    }
+    expect_in_page(&table, "others");
 }

@@ -88,6 +88,13 @@ const struct plim_field_info *plim_field_info(enum plim_field field)
     return &fields[field];
 }
 
+enum plim_family plim_family_named(const char *name)
+{
+    int f = 0;
+    while (f < PLIM_FAMILY_COUNT && strcmp(plim_family_names[f], name) != 0) f++;
+    return (enum plim_family)f;
+}
+
 bool plim_family_has_task(enum plim_family family, enum plim_task task)
 {
     unsigned tasks = plim_family_info(family)->tasks;

@@ -396,6 +396,9 @@ struct plim_liger_patches plim_family_liger(const struct plim_model_config *conf
 const struct plim_field_info *plim_field_info(enum plim_field field);
 const struct plim_family_info *plim_family_info(enum plim_family family);
 
+/* The family of a model_type; PLIM_FAMILY_COUNT: there is none of this name. */
+enum plim_family plim_family_named(const char *name);
+
 /* The row of `name`: its name, its alias or, with `usual`, the field's usual name. NULL: the
  * family has no such key. */
 const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,

@@ -54,17 +54,14 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
                                        "this config.json has no model_type, expected one of %s",
                                        known);
     }
-    for (size_t i = 0; i < PLIM_FAMILY_COUNT; i++) {
-        const char *type = is_camembert ? plim_family_names[PLIM_FAMILY_XLM_ROBERTA] : node->text;
-        if (strcmp(plim_family_names[i], type) != 0) continue;
-        if (wanted && *wanted != (enum plim_family)i)
-            return plim_yaml_fail(
-                yaml, node, err, "model_type is %s, but the spec says family %s, expected the same",
-                node->text, plim_family_names[*wanted]);
-        *family = (enum plim_family)i;
-        return PLIM_OK;
-    }
-    return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
+    enum plim_family named = is_camembert ? PLIM_FAMILY_XLM_ROBERTA : plim_family_named(node->text);
+    if (named == PLIM_FAMILY_COUNT)
+        return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
+    if (wanted && *wanted != named)
+        return plim_yaml_fail(yaml, node, err, "model_type is %s, but the spec says family %s, expected the same",
+                              node->text, plim_family_names[*wanted]);
+    *family = named;
+    return PLIM_OK;
 }
 
 /* --- layer types and rotary embeddings -------------------------------------------------------- */
@@ -306,7 +303,7 @@ static const struct special_key {
 } special_keys[] = {
     {"layer_types", read_layer_types, OF_LAYER_TYPES,
      "a list of full_attention and sliding_attention, linear_attention or conv, one a layer",
-     "each layer's type; default: the family's pattern"},
+     "each layer's type; default: the family's pattern (lfm2_moe has none)"},
     {"full_attn_idxs", read_attending, OF_CONVOLUTIONS, "a list of integers from 0 to 1023",
      "without layer_types: the layers with attention; the others are convolutions"},
     {"no_rope_layers", read_nope_layers, OF_NOPE, "a list of 1 or 0, one a layer or more",

@@ -5,6 +5,14 @@
 #include "key.h"
 #include <string.h>
 
+void plim_key_doc_describe(const struct plim_key_doc *doc, char *out, size_t size)
+{
+    bool has_unit = doc->unit && doc->unit[0];
+    snprintf(out, size, "%s%s%s%s%s%s%s", doc->expected, has_unit ? "; " : "", has_unit ? doc->unit : "",
+             doc->fallback ? "; default: " : "", doc->fallback ? doc->fallback : "",
+             doc->example ? "; example: " : "", doc->example ? doc->example : "");
+}
+
 size_t plim_key_doc_count(void) { return plim_spec_key_count() + PLIM_SPEC_SHORTHANDS; }
 
 void plim_key_doc_at(size_t index, struct plim_key_doc *doc)

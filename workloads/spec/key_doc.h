@@ -5,6 +5,8 @@
 
 #include "family.h"
 
+enum { PLIM_KEY_DOC_VALUE = 768 }; /* room for plim_key_doc_describe() */
+
 /* Texts are constants, but for `expected`. */
 struct plim_key_doc {
     const char *name;     /* "train.clip"; of a model's key as in config.json: "hidden_size" */
@@ -14,6 +16,9 @@ struct plim_key_doc {
     const char *help;
     char expected[512];   /* "an integer from 1 to 1024, or null" */
 };
+
+/* Writes what a value has to be, its unit, default and example: "an integer from 1 to 8, or null; GPUs; default: 1". */
+void plim_key_doc_describe(const struct plim_key_doc *doc, char *out, size_t size);
 
 /* The keys outside `model`, in the order of their table, then the shorthands. */
 size_t plim_key_doc_count(void);
