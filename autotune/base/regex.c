@@ -3,12 +3,14 @@
 #include "regex.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Limits: DEEPEST of nested groups, MOST_LOOPS of nested repetitions, MOST_TIMES of the count of a repetition. */
 enum { DEEPEST = 32, MOST_LOOPS = 3, MOST_TIMES = 255, ENDLESS = -1 };
 
-struct places { bool at[PLIM_REGEX_TEXT + 1]; };
+/* A set of positions. */
+struct places { uint64_t bits[(PLIM_REGEX_TEXT + 64) / 64]; };
 
 struct matcher {
     const char *at;   /* in the pattern */
@@ -19,6 +21,16 @@ struct matcher {
 };
 
 static void follow_alternatives(struct matcher *m, const struct places *in, struct places *out);
+
+static bool has(const struct places *p, size_t i)
+{
+    return p->bits[i / 64] >> i % 64 & 1;
+}
+
+static void add(struct places *p, size_t i)
+{
+    p->bits[i / 64] |= UINT64_C(1) << i % 64;
+}
 
 static void refuse(struct matcher *m, const char *why)
 {
@@ -107,8 +119,9 @@ static void follow_character(struct matcher *m, const struct places *in, struct 
 {
     const char *begin = m->at;
     for (size_t i = 0; i < m->length; i++) {
+        if (!has(in, i)) continue;
         m->at = begin;
-        out->at[i + 1] = read_character(m, m->text[i]) && in->at[i];
+        if (read_character(m, m->text[i])) add(out, i + 1);
     }
     m->at = begin;
     read_character(m, '\0');
@@ -138,7 +151,7 @@ static void follow_anchor(struct matcher *m, size_t length, const struct places 
                        : kind == '$' || kind == 'Z' ? i == m->length
                                                     : m->length && is_boundary(m, i) == (kind == 'b');
         if (kind == '$' && i + 1 == m->length && m->text[i] == '\n') is_here = true;
-        out->at[i] = in->at[i] && is_here;
+        if (has(in, i) && is_here) add(out, i);
     }
     m->at += length;
 }
@@ -153,14 +166,15 @@ static void follow_look(struct matcher *m, bool is_behind, bool is_wanted, const
     const char *end = m->at;
     for (size_t i = 0; i <= m->length && !m->refused; i++) {
         bool found = false;
-        for (size_t from = is_behind ? 0 : i; from <= i && in->at[i]; from++) {
+        if (!has(in, i)) continue;
+        for (size_t from = is_behind ? 0 : i; from <= i; from++) {
             one = ends = (struct places){0};
-            one.at[from] = true;
+            add(&one, from);
             m->at = begin;
             follow_alternatives(m, &one, &ends);
-            for (size_t k = from; k <= m->length; k++) found |= ends.at[k] && (!is_behind || k == i);
+            for (size_t k = from; k <= m->length; k++) found |= has(&ends, k) && (!is_behind || k == i);
         }
-        out->at[i] = in->at[i] && found == is_wanted;
+        if (found == is_wanted) add(out, i);
     }
     m->at = end;
 }
@@ -250,13 +264,13 @@ static bool read_repetition(struct matcher *m, int *least, int *most)
  * new. */
 static bool add_new(struct places *step, struct places *out)
 {
-    bool any = false;
-    for (size_t i = 0; i <= PLIM_REGEX_TEXT; i++) {
-        step->at[i] = step->at[i] && !out->at[i];
-        any |= step->at[i];
-        out->at[i] |= step->at[i];
+    uint64_t added = 0;
+    for (size_t i = 0; i < sizeof(step->bits) / sizeof(*step->bits); i++) {
+        step->bits[i] &= ~out->bits[i];
+        out->bits[i] |= step->bits[i];
+        added |= step->bits[i];
     }
-    return any;
+    return added != 0;
 }
 
 static void repeat(struct matcher *m, const char *atom, int least, int most, const struct places *in,
@@ -330,10 +344,10 @@ static void follow_alternatives(struct matcher *m, const struct places *in, stru
 
 static bool follow(struct matcher *m)
 {
-    struct places begin = {.at = {true}}, end;
+    struct places begin = {{1}}, end;
     follow_alternatives(m, &begin, &end);
     if (*m->at) refuse(m, "a closing bracket that closes nothing");
-    return !m->refused && end.at[m->length];
+    return !m->refused && has(&end, m->length);
 }
 
 const char *plim_regex_refuses(const char *pattern)
