@@ -103,70 +103,50 @@ static void write_integer_run(enum plim_dtype dtype, void *to, int64_t step, int
 
 /* --- runs of an array ------------------------------------------------------------------------- */
 
-/* Iterates over a range of elements run by run: along the last dimension, or in one run if the array is contiguous. */
-struct cursor {
-    const struct plim_array *a;
-    int64_t left;                 /* remaining elements */
-    int64_t index[PLIM_MAX_DIMS]; /* of the next run's first element */
-    int64_t step, count;          /* of the current run */
-    bool contiguous;
+/* How an array divides into runs: its last dimensions, as far as their elements have equal distances. A contiguous
+ * array is one run. */
+struct runs {
+    int outer; /* dimensions before those of a run */
+    int64_t length, step;
 };
 
-static bool is_contiguous(const struct plim_array *a)
+static struct runs runs_of(const struct plim_array *a)
 {
-    int64_t step = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (a->shape[d] != 1 && a->stride[d] != step) return false;
-        step *= a->shape[d];
+    struct runs r = {.outer = a->ndim, .length = 1, .step = 1};
+    for (; r.outer > 0; r.outer--) {
+        int64_t extent = a->shape[r.outer - 1], stride = a->stride[r.outer - 1];
+        if (extent == 1) continue;
+        if (r.length == 1) r.step = stride;
+        if (stride != r.length * r.step) break;
+        r.length *= extent;
     }
-    return true;
+    return r;
 }
 
-static struct cursor cursor_at(const struct plim_array *a, int64_t first, int64_t count)
+/* Returns the address of an element. */
+static void *element_at(const struct plim_array *a, const struct runs *r, int64_t element)
 {
-    struct cursor c = {.a = a, .left = count, .contiguous = is_contiguous(a)};
-    if (c.contiguous) c.index[0] = first;
-    for (int d = a->ndim - 1; d >= 0 && !c.contiguous && count > 0; d--) {
-        c.index[d] = first % a->shape[d];
-        first /= a->shape[d];
-    }
-    return c;
-}
-
-static int64_t cursor_offset(const struct cursor *c)
-{
-    int64_t offset = 0;
-    if (c->contiguous) return c->index[0];
-    for (int d = 0; d < c->a->ndim; d++) offset += c->index[d] * c->a->stride[d];
-    return offset;
-}
-
-/* Returns the address of the next run, or NULL after the last. */
-static void *cursor_next(struct cursor *c)
-{
-    const struct plim_array *a = c->a;
-    if (c->left <= 0) return NULL;
-    uint64_t address = a->data + (uint64_t)(cursor_offset(c) * plim_dtype_size(a->dtype));
-    c->step = 1;
-    c->count = c->left;
-    if (!c->contiguous) {
-        int last = a->ndim - 1;
-        c->step = a->stride[last];
-        if (a->shape[last] - c->index[last] < c->count) c->count = a->shape[last] - c->index[last];
-        c->index[last] += c->count;
-        for (int d = last; d > 0 && c->index[d] == a->shape[d]; d--) {
-            c->index[d] = 0;
-            c->index[d - 1]++;
+    int64_t offset = element * r->step;
+    if (r->outer > 0) {
+        int64_t run = element / r->length;
+        offset = (element - run * r->length) * r->step;
+        for (int d = r->outer - 1; d >= 0 && run > 0; d--) {
+            int64_t above = run / a->shape[d];
+            offset += (run - above * a->shape[d]) * a->stride[d];
+            run = above;
         }
     }
-    c->left -= c->count;
-    return (void *)(uintptr_t)address;
+    return (void *)(uintptr_t)(a->data + (uint64_t)(offset * plim_dtype_size(a->dtype)));
 }
 
-#define EACH_RUN(function, number)                                                                 \
-    struct cursor c = cursor_at(a, first, count);                                                  \
-    for (void *at; (at = cursor_next(&c)); number += c.count)                                      \
-        function(a->dtype, at, c.step, c.count, number);
+/* Calls `function` for each run, or its part, of elements `first` to `first + count`. */
+#define EACH_RUN(function, numbers)                                                                \
+    struct runs r = runs_of(a);                                                                    \
+    for (int64_t next = first, end = first + count, some; next < end; next += some) {              \
+        some = r.outer > 0 ? r.length - next % r.length : end - next;                              \
+        if (some > end - next) some = end - next;                                                  \
+        function(a->dtype, element_at(a, &r, next), r.step, some, numbers + (next - first));       \
+    }
 
 void plim_elements_read(const struct plim_array *a, int64_t first, int64_t count, double *to)
 {
