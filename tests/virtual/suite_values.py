@@ -70,7 +70,7 @@ ANSWERED = (
     ('masks_trainer.py --kind causal --mask ones', TRAINER, False),
     ('masks_trainer.py --kind causal --mask padded', TRAINER, False),
     ('masks_trainer.py --kind bidirectional --mask none', TRAINER, False),
-    ('masks_trainer.py --kind bidirectional --mask ones', TRAINER, True),
+    ('masks_trainer.py --kind bidirectional --mask ones', TRAINER, False),
     ('masks_trainer.py --kind bidirectional --mask padded', TRAINER, False),
     ('counted.py --model bert', HF, True),
     ('counted.py --model mixtral', HF, False),
