@@ -65,9 +65,10 @@ static void pack(const struct plim_array *x, int64_t index, int64_t padded, floa
     }
 }
 
-/* sum[j] = a[0 .. k) times column j of b. Half of the time of tests with sanitizers is spent here: UBSan's checks, which
- * keep the compiler from using vectors, are left out; ASan's are not. */
-__attribute__((no_sanitize("undefined"))) static void multiply_row(const float *a, const float *b, int64_t k, int64_t padded,
+/* sum[j] = a[0 .. k) times column j of b. Half of the time of tests with sanitizers went here: of UBSan's checks, which
+ * keep compilers from using vectors, it has none. ASan's are there. */
+__attribute__((no_sanitize("undefined")))
+static void multiply_row(const float *a, const float *b, int64_t k, int64_t padded,
                          double sum[COLUMNS])
 {
     for (int j = 0; j < COLUMNS; j++) sum[j] = 0;
