@@ -5,9 +5,9 @@
 /* Streams other than the default one: for copies into all-gather buffers, and for reduce-scatters. */
 enum { COPY_IN = 1, REDUCE_SCATTER };
 
-static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
+static int64_t all_gather_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
 {
-    return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->output));
+    return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->all_gather_output));
 }
 
 /* Allocates and frees the table of addresses and sizes that a kernel over lists of tensors reads. */
@@ -25,7 +25,7 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
     enum plim_dtype from = PLIM_F32;
     for (size_t i = 0; i < u->count; i++) {
         const struct fsdp_parameter *p = &u->parameters[i];
-        if (dtype_of(p->shard) == dtype_of(p->output)) continue;
+        if (dtype_of(p->shard) == dtype_of(p->all_gather_output)) continue;
         elements += shard_elements(u->fsdp, p);
         from = dtype_of(p->shard);
     }
@@ -36,17 +36,17 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
 }
 
 /* unshard(): starts the all-gather on `stream`, at `ready` or when the previous transfer ends. */
-static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double ready)
+static void all_gather_on(struct engine *e, struct fsdp_unit *u, int stream, double ready)
 {
-    if (u->gathered || u->is_whole || e->halted || !u->count) return;
+    if (u->all_gather_buffer || u->is_unsharded || e->halted || !u->count) return;
     int64_t bytes = 0;
-    for (size_t i = 0; i < u->count; i++) bytes += gathered_bytes(u->fsdp, &u->parameters[i]);
+    for (size_t i = 0; i < u->count; i++) bytes += all_gather_bytes(u->fsdp, &u->parameters[i]);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     double start = link_now(u->fsdp->link);
     e->stream = stream;
     struct tensor *flat = cast_shards(e, u);
-    u->gathered = tensor_keep(tensor_empty_bytes(e, bytes));
-    buffer_copy(e, bytes / u->fsdp->world, u->gathered, PLIM_U8);
+    u->all_gather_buffer = tensor_keep(tensor_empty_bytes(e, bytes));
+    buffer_copy(e, bytes / u->fsdp->world, u->all_gather_buffer, PLIM_U8);
     tensor_drop(e, flat);
     e->stream = 0;
     engine_set_class(e, before);
@@ -55,9 +55,9 @@ static void gather_on(struct engine *e, struct fsdp_unit *u, int stream, double 
 }
 
 /* The all-gather of a unit's forward and backward. */
-static void gather(struct engine *e, struct fsdp_unit *u, double ready)
+static void all_gather(struct engine *e, struct fsdp_unit *u, double ready)
 {
-    gather_on(e, u, COPY_IN, ready);
+    all_gather_on(e, u, COPY_IN, ready);
 }
 
 /* wait_for_unshard(): copies each parameter out of the all-gather buffer. In forward the buffer is kept until the next
@@ -65,42 +65,43 @@ static void gather(struct engine *e, struct fsdp_unit *u, double ready)
 static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
 {
     struct fsdp *f = u->fsdp;
-    if (!u->gathered || e->halted) return;
+    if (!u->all_gather_buffer || e->halted) return;
     struct tensor *earlier = in_forward ? f->copied_out : NULL;
     if (e->torch_2_15) tensor_drop(e, earlier);
     link_wait(f->link, u->arrival);
-    f->may_gather = f->copied_out_at;
+    f->may_gather_at = f->copied_out_at;
     for (size_t i = 0; i < u->count; i++) {
         struct fsdp_parameter *p = &u->parameters[i];
-        int64_t bytes = gathered_bytes(f, p);
-        storage_resize(e, p->output->storage, bytes);
-        p->output->a.data = p->output->storage->address;
-        if (p->whole->storage == p->output->storage) p->whole->a.data = p->output->a.data;
+        int64_t bytes = all_gather_bytes(f, p);
+        struct tensor *output = p->all_gather_output;
+        storage_resize(e, output->storage, bytes);
+        output->a.data = output->storage->address;
+        if (p->unsharded->storage == output->storage) p->unsharded->a.data = output->a.data;
         f->chunks[i] = bytes / f->world;
     }
     kernel_table(e, plim_split_copy_table_bytes(&e->device->info, u->count, f->chunks, f->world));
-    buffer_copy(e, u->gathered->a.shape[0], u->gathered, PLIM_U8);
-    u->is_whole = true;
+    buffer_copy(e, u->all_gather_buffer->a.shape[0], u->all_gather_buffer, PLIM_U8);
+    u->is_unsharded = true;
     f->copied_out_at = link_now(f->link);
     if (in_forward)
-        f->copied_out = u->gathered;
+        f->copied_out = u->all_gather_buffer;
     else
-        tensor_drop(e, u->gathered);
-    u->gathered = NULL;
+        tensor_drop(e, u->all_gather_buffer);
+    u->all_gather_buffer = NULL;
     if (!e->torch_2_15) tensor_drop(e, earlier);
 }
 
 static void reshard(struct engine *e, struct fsdp_unit *u)
 {
-    if (!u->is_whole) return;
-    for (size_t i = 0; i < u->count; i++) storage_resize(e, u->parameters[i].output->storage, 0);
-    u->is_whole = false;
+    if (!u->is_unsharded) return;
+    for (size_t i = 0; i < u->count; i++) storage_resize(e, u->parameters[i].all_gather_output->storage, 0);
+    u->is_unsharded = false;
 }
 
 /* --- gradients -------------------------------------------------------------------------------- */
 
 /* True if gradients are kept in a wider type than that in which backward computes them. */
-static bool keeps_wider(const struct fsdp *f)
+static bool accumulates_wider(const struct fsdp *f)
 {
     return f->is_mixed && plim_dtype_size(f->reduce_dtype) > plim_dtype_size(f->param_dtype);
 }
@@ -110,40 +111,40 @@ static bool keeps_wider(const struct fsdp *f)
 static void set_grad_dtypes(struct engine *e, struct fsdp_unit *u)
 {
     struct fsdp *f = u->fsdp;
-    if (!e->torch_2_15 || !keeps_wider(f) || e->halted) return;
+    if (!e->torch_2_15 || !accumulates_wider(f) || e->halted) return;
     for (size_t i = 0; i < u->count; i++) {
-        struct tensor *whole = u->parameters[i].whole;
-        bool is_kept = !f->reduces && !whole->grad;
-        if (whole->accumulator)
-            whole->accumulator->output[0].dtype =
-                (uint8_t)(is_kept ? f->reduce_dtype : f->param_dtype);
+        struct tensor *unsharded = u->parameters[i].unsharded;
+        bool is_accumulated = !f->reduces && !unsharded->grad;
+        if (unsharded->accumulator)
+            unsharded->accumulator->output[0].dtype =
+                (uint8_t)(is_accumulated ? f->reduce_dtype : f->param_dtype);
     }
 }
 
 /* accumulate_unsharded_grad_if_needed() */
-static void add_to_kept(struct engine *e, struct fsdp_parameter *p)
+static void accumulate_unsharded_grad(struct engine *e, struct fsdp_parameter *p)
 {
-    if (!p->kept || !p->whole->grad) return;
-    op_add_(e, p->kept, p->whole->grad);
-    tensor_drop(e, p->whole->grad);
-    p->whole->grad = NULL;
+    if (!p->accumulated_grad || !p->unsharded->grad) return;
+    op_add_(e, p->accumulated_grad, p->unsharded->grad);
+    tensor_drop(e, p->unsharded->grad);
+    p->unsharded->grad = NULL;
 }
 
 /* to_accumulated_grad_if_needed() */
-static void keep(struct engine *e, struct fsdp_parameter *p, enum plim_dtype dtype)
+static void to_accumulated_grad(struct engine *e, struct fsdp_parameter *p, enum plim_dtype dtype)
 {
-    struct tensor *grad = p->whole->grad;
+    struct tensor *grad = p->unsharded->grad;
     if (!grad || dtype_of(grad) == dtype || e->halted) return;
-    p->whole->grad = NULL;
-    p->kept = tensor_keep(op_to(e, grad, dtype));
-    tensor_classify(e, p->kept, PLIM_MEMORY_GRADIENTS);
+    p->unsharded->grad = NULL;
+    p->accumulated_grad = tensor_keep(op_to(e, grad, dtype));
+    tensor_classify(e, p->accumulated_grad, PLIM_MEMORY_GRADIENTS);
     tensor_drop(e, grad);
 }
 
 /* Makes the gradient of the shard a view of `reduced`, where it starts at element `offset`, or adds it to the gradient
  * of an earlier micro-step. */
-static void give_to_shard(struct engine *e, struct tensor *reduced, struct tensor *shard,
-                          int64_t offset)
+static void accumulate_sharded_grad(struct engine *e, struct tensor *reduced, struct tensor *shard,
+                                    int64_t offset)
 {
     struct tensor *view = tensor_keep(
         tensor_alias(e, reduced, shard->a.ndim, shard->a.shape, shard->a.stride, offset));
@@ -156,15 +157,15 @@ static void give_to_shard(struct engine *e, struct tensor *reduced, struct tenso
 }
 
 /* Moves the unit's gradients to `r`. */
-static void collect(struct fsdp_unit *u, struct fsdp_reduction *r)
+static void collect_unsharded_grads(struct fsdp_unit *u, struct fsdp_reduction *r)
 {
     r->count = 0;
     r->elements = 0;
     for (size_t i = 0; i < u->count; i++) {
         struct fsdp_parameter *p = &u->parameters[i];
-        struct tensor **grad = p->kept ? &p->kept : &p->whole->grad;
+        struct tensor **grad = p->accumulated_grad ? &p->accumulated_grad : &p->unsharded->grad;
         if (!*grad) continue;
-        r->of[r->count] = p;
+        r->parameters[r->count] = p;
         r->grads[r->count++] = *grad;
         r->elements += shard_elements(u->fsdp, p);
         *grad = NULL;
@@ -177,7 +178,7 @@ static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r
 {
     struct tensor **padded = f->scratch;
     for (size_t i = 0; i < r->count; i++) {
-        const struct fsdp_parameter *p = r->of[i];
+        const struct fsdp_parameter *p = r->parameters[i];
         int64_t elements = shard_elements(f, p) * f->world;
         bool even = p->rows % f->world == 0;
         padded[i] = even ? NULL : tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(elements)));
@@ -192,7 +193,7 @@ static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_redu
                               enum plim_dtype dtype)
 {
     for (size_t i = 0; i < r->count; i++)
-        f->chunks[i] = shard_elements(f, r->of[i]) * plim_dtype_size(dtype);
+        f->chunks[i] = shard_elements(f, r->parameters[i]) * plim_dtype_size(dtype);
     struct tensor *input = tensor_keep(tensor_empty(e, dtype, SHAPE(r->elements * f->world)));
     enum plim_dtype from = e->halted ? dtype : dtype_of(r->grads[0]);
     if (from == PLIM_F16 && dtype != from)
@@ -207,24 +208,24 @@ static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_redu
 /* foreach_reduce() */
 static void reduce(struct engine *e, struct fsdp *f, struct fsdp_reduction *r)
 {
-    enum plim_dtype own = dtype_of(r->of[0]->shard),
+    enum plim_dtype shard_dtype = dtype_of(r->parameters[0]->shard),
                     dtype = f->is_mixed ? f->reduce_dtype : dtype_of(r->grads[0]);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    tensor_drop(e, f->reduce_input);
-    link_wait(f->link, f->reduced);
-    f->reduce_input = copy_in(e, f, r, dtype);
-    f->reduced = link_send(f->link, link_now(f->link),
-                           (double)(r->elements * f->world * plim_dtype_size(dtype)), 1);
+    tensor_drop(e, f->reduce_scatter_input);
+    link_wait(f->link, f->reduced_at);
+    f->reduce_scatter_input = copy_in(e, f, r, dtype);
+    f->reduced_at = link_send(f->link, link_now(f->link),
+                              (double)(r->elements * f->world * plim_dtype_size(dtype)), 1);
     engine_set_class(e, PLIM_MEMORY_GRADIENTS);
     e->stream = REDUCE_SCATTER;
     struct tensor *reduced = tensor_keep(tensor_empty(e, dtype, SHAPE(r->elements)));
-    tensor_set(e, &reduced, op_to(e, reduced, own));
+    tensor_set(e, &reduced, op_to(e, reduced, shard_dtype));
     e->stream = 0;
     engine_set_class(e, before);
     int64_t offset = 0;
     for (size_t i = 0; i < r->count && !e->halted; i++) {
-        give_to_shard(e, reduced, r->of[i]->shard, offset);
-        offset += shard_elements(f, r->of[i]);
+        accumulate_sharded_grad(e, reduced, r->parameters[i]->shard, offset);
+        offset += shard_elements(f, r->parameters[i]);
     }
     tensor_drop(e, reduced);
     if (!e->torch_2_15) tensor_drop(e, r->grads[r->count - 1]);
@@ -236,12 +237,12 @@ void fsdp_unit_after_backward(struct engine *e, void *context)
     struct fsdp_unit *u = context;
     struct fsdp *f = u->fsdp;
     u->is_reduced = true;
-    for (size_t i = 0; i < u->count; i++) add_to_kept(e, &u->parameters[i]);
-    if (f->reduces) collect(u, &f->reduction);
+    for (size_t i = 0; i < u->count; i++) accumulate_unsharded_grad(e, &u->parameters[i]);
+    if (f->reduces) collect_unsharded_grads(u, &f->reduction);
     reshard(e, u);
     if (f->reduces && f->reduction.count) reduce(e, f, &f->reduction);
-    for (size_t i = 0; i < u->count && !f->reduces && keeps_wider(f) && !e->torch_2_15; i++)
-        keep(e, &u->parameters[i], f->reduce_dtype);
+    for (size_t i = 0; i < u->count && !f->reduces && accumulates_wider(f) && !e->torch_2_15; i++)
+        to_accumulated_grad(e, &u->parameters[i], f->reduce_dtype);
 }
 
 /* --- hooks of blocks and of the root ---------------------------------------------------------- */
@@ -252,11 +253,12 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     struct fsdp_unit *u = context;
     if (u->in_backward) return;
     u->in_backward = true;
-    gather(e, u, link_now(u->fsdp->link));
+    all_gather(e, u, link_now(u->fsdp->link));
     copy_out(e, u, false);
     set_grad_dtypes(e, u);
-    struct fsdp_unit *next = u->place > 0 ? u->fsdp->order[u->place - 1] : u->fsdp->before_order;
-    if (next) gather(e, next, u->fsdp->copied_out_at);
+    size_t index = u->post_forward_index;
+    struct fsdp_unit *next = index > 0 ? u->fsdp->post_forward_order[index - 1] : u->fsdp->last_evaluated;
+    if (next) all_gather(e, next, u->fsdp->copied_out_at);
 }
 
 /* Frees the buffer of the last all-gather, at the end of the root's forward. */
@@ -277,14 +279,14 @@ static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *
 {
     struct fsdp *f = u->fsdp;
     if (!u->count) return;
-    if (u->reshards && !recomputes(e)) reshard(e, u);
+    if (u->reshards_after_forward && !recomputes(e)) reshard(e, u);
     if (e->evaluates) {
-        f->before_order = u;
+        f->last_evaluated = u;
         return; /* no backward follows */
     }
     if (!recomputes(e)) {
-        u->place = f->order_count;
-        f->order[f->order_count++] = u;
+        u->post_forward_index = f->post_forward_count;
+        f->post_forward_order[f->post_forward_count++] = u;
     }
     struct node *n = y->grad_fn ? y->grad_fn : y->accumulator;
     if (!e->halted && n) n->hook = &u->before_backward;
@@ -317,14 +319,14 @@ struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_c
     u->fsdp->block_recomputes = u->in_backward;
     if (!u->count) return x; /* a part of the root */
     if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has unsharded the unit */
-        gather(e, u, link_now(u->fsdp->link));
+        all_gather(e, u, link_now(u->fsdp->link));
         copy_out(e, u, false);
         return x;
     }
     if (c->m->rotary.is_complex) tensor_ref(c->cos); /* cast_forward_inputs does not cast complex numbers */
     else cast_input(e, context, &c->cos);
     cast_input(e, context, &c->sin);
-    gather(e, u, u->fsdp->may_gather);
+    all_gather(e, u, u->fsdp->may_gather_at);
     copy_out(e, u, true);
     return autograd_mark(e, x, &u->after_backward);
 }
@@ -350,8 +352,8 @@ void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces, struct 
     given->pixels = f->pixels;
     f->reduces = reduces;
     f->block_recomputes = false;
-    f->may_gather = f->copied_out_at = link_now(f->link);
-    gather(e, &f->units[FSDP_ROOT], f->may_gather);
+    f->may_gather_at = f->copied_out_at = link_now(f->link);
+    all_gather(e, &f->units[FSDP_ROOT], f->may_gather_at);
     copy_out(e, &f->units[FSDP_ROOT], true);
 }
 
@@ -385,9 +387,9 @@ static struct fsdp_unit *unit_of_module(struct fsdp *f, const struct tensor *wei
 {
     for (int k = FSDP_EMBEDDING; k <= FSDP_TAIL; k++)
         for (size_t i = 0; i < f->units[k].count; i++)
-            if (f->units[k].parameters[i].whole == weight) return &f->units[k];
+            if (f->units[k].parameters[i].unsharded == weight) return &f->units[k];
     for (size_t k = f->first_matrix; k < f->unit_count; k++)
-        if (f->units[k].parameters->whole == weight) return &f->units[k];
+        if (f->units[k].parameters->unsharded == weight) return &f->units[k];
     return NULL;
 }
 
@@ -406,7 +408,7 @@ static struct tensor *before_module_of(struct engine *e, struct fsdp_unit *u, st
     struct tensor *input = x;
     u->modules_left = u->modules;
     if (is_of_matrix(u)) cast_input(e, u->fsdp, &input);
-    gather(e, u, u->fsdp->may_gather);
+    all_gather(e, u, u->fsdp->may_gather_at);
     copy_out(e, u, true);
     if (!is_of_matrix(u)) return autograd_mark(e, x, &u->after_backward);
     struct tensor *marked = tensor_hold(autograd_mark(e, input, &u->after_backward));
@@ -443,14 +445,14 @@ enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *wei
 {
     (void)e;
     const struct fsdp_unit *u = unit_of_module(context, weight);
-    return u && is_of_matrix(u) && !u->is_whole ? dtype_of(u->parameters->shard) : dtype_of(weight);
+    return u && is_of_matrix(u) && !u->is_unsharded ? dtype_of(u->parameters->shard) : dtype_of(weight);
 }
 
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight)
 {
     struct fsdp_unit *u = unit_of_module(context, weight);
     if (!u) return;
-    gather_on(e, u, 0, link_now(u->fsdp->link)); /* get_all_gather_streams(): the current one, as called explicitly */
+    all_gather_on(e, u, 0, link_now(u->fsdp->link)); /* get_all_gather_streams(): current one, as called explicitly */
     copy_out(e, u, false);
 }
 
@@ -466,10 +468,10 @@ void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y)
     if (f->has_bare_norm) after_module_of(e, &f->units[FSDP_TAIL], y);
 }
 
-static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const struct tensor *whole)
+static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const struct tensor *unsharded)
 {
     for (size_t i = 0; u && i < u->count; i++)
-        if (u->parameters[i].whole == whole) return &u->parameters[i];
+        if (u->parameters[i].unsharded == unsharded) return &u->parameters[i];
     return NULL;
 }
 
@@ -477,18 +479,19 @@ static struct fsdp_parameter *parameter_of(const struct fsdp_unit *u, const stru
 static struct tensor *full_tensor(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p)
 {
     enum plim_dtype dtype = dtype_of(p->shard);
-    int64_t own = shard_elements(f, p);
+    int64_t elements = shard_elements(f, p);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    bool is_short = own_rows(f, p) < shard_rows(f, p);
-    struct tensor *padded = is_short ? tensor_keep(tensor_empty(e, dtype, SHAPE(own))) : NULL;
-    struct tensor *gathered = tensor_keep(tensor_empty(e, dtype, SHAPE(own * f->world)));
+    bool is_short = local_rows(f, p) < shard_rows(f, p);
+    struct tensor *padded = is_short ? tensor_keep(tensor_empty(e, dtype, SHAPE(elements))) : NULL;
+    struct tensor *all_gather_buffer = tensor_keep(tensor_empty(e, dtype, SHAPE(elements * f->world)));
     engine_set_class(e, before);
-    buffer_copy(e, own, gathered, dtype);
-    link_wait(f->link, link_send(f->link, link_now(f->link), (double)(own * f->world * plim_dtype_size(dtype)), 1));
-    struct tensor *full = e->halted ? NULL
-                                    : tensor_keep(tensor_alias(e, gathered, p->whole->a.ndim, p->whole->a.shape,
-                                                               p->whole->a.stride, 0));
-    tensor_drop_all(e, padded, gathered);
+    buffer_copy(e, elements, all_gather_buffer, dtype);
+    double bytes = (double)(elements * f->world * plim_dtype_size(dtype));
+    link_wait(f->link, link_send(f->link, link_now(f->link), bytes, 1));
+    const struct plim_array *a = &p->unsharded->a;
+    struct tensor *full =
+        e->halted ? NULL : tensor_keep(tensor_alias(e, all_gather_buffer, a->ndim, a->shape, a->stride, 0));
+    tensor_drop_all(e, padded, all_gather_buffer);
     return full;
 }
 
@@ -497,7 +500,7 @@ struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
     struct fsdp *f = context;
     const struct fsdp_unit *u = unit_of_module(f, weight);
     const struct fsdp_parameter *p = parameter_of(u, weight);
-    return !p || u->is_whole ? tensor_ref(weight) : full_tensor(e, f, p);
+    return !p || u->is_unsharded ? tensor_ref(weight) : full_tensor(e, f, p);
 }
 
 /* Returns the `i`-th unit in the order of modules: a vision tower's blocks come between the root and the embedding. */
@@ -517,12 +520,12 @@ void fsdp_end_backward(struct engine *e, void *context)
         if (!u->is_reduced) fsdp_unit_after_backward(e, u);
         u->is_reduced = u->in_backward = false;
         u->modules_left = 0; /* _finalize_backward(): of a head whose product TRL's model computes without calling it */
-        tensor_drop(e, u->gathered);
-        u->gathered = NULL;
+        tensor_drop(e, u->all_gather_buffer);
+        u->all_gather_buffer = NULL;
     }
-    f->order_count = 0;
-    f->before_order = NULL;
-    link_wait(f->link, f->reduced);
-    tensor_drop(e, f->reduce_input);
-    f->reduce_input = NULL;
+    f->post_forward_count = 0;
+    f->last_evaluated = NULL;
+    link_wait(f->link, f->reduced_at);
+    tensor_drop(e, f->reduce_scatter_input);
+    f->reduce_scatter_input = NULL;
 }

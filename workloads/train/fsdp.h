@@ -55,17 +55,18 @@
 #include "workloads/models/model.h"
 
 struct fsdp_parameter {
-    struct tensor *whole; /* the unsharded parameter, which the model uses; has memory while its unit is unsharded */
-    struct tensor *output; /* all-gather output; shares whole's memory, until a module replaces whole's data for good */
-    struct tensor *shard; /* this rank's rows, for the optimizer */
-    struct tensor *kept;  /* unsharded gradient, in reduce_dtype, of micro-steps without reduction, or NULL */
-    int64_t row_elements, rows; /* of the unsharded parameter; this rank has at most ceil(rows / world) */
-    size_t place;               /* index in the order of the model */
+    struct tensor *unsharded; /* what the model uses; has memory while its unit is unsharded */
+    /* Shares the memory of `unsharded`, until a module replaces the latter's data for good. */
+    struct tensor *all_gather_output;
+    struct tensor *shard;            /* this rank's rows, for the optimizer */
+    struct tensor *accumulated_grad; /* unsharded, in reduce_dtype, of micro-steps without reduction, or NULL */
+    int64_t row_elements, rows;      /* of the unsharded parameter; this rank has at most ceil(rows / world) */
+    size_t index;                    /* in the order of the model */
 };
 
 /* One reduce-scatter. */
 struct fsdp_reduction {
-    struct fsdp_parameter **of;
+    struct fsdp_parameter **parameters;
     struct tensor **grads; /* unsharded */
     size_t count;
     int64_t elements; /* of this rank's part, padded */
@@ -79,11 +80,11 @@ struct fsdp_unit {
     struct fsdp *fsdp;
     struct fsdp_parameter *parameters;
     size_t count;
-    struct tensor *gathered; /* all-gather buffer that has not been copied out yet */
-    bool is_whole, reshards, in_backward, is_reduced;
+    struct tensor *all_gather_buffer; /* output of an all-gather that has not been copied out yet */
+    bool is_unsharded, reshards_after_forward, in_backward, is_reduced;
     size_t modules, modules_left; /* of the embedding or the tail: all, and those that have not run yet */
-    size_t place; /* index in fsdp.order */
-    double arrival; /* when `gathered` is complete */
+    size_t post_forward_index; /* in fsdp.post_forward_order */
+    double arrival; /* when `all_gather_buffer` is complete */
     struct node_hook before_backward, after_backward;
 };
 
@@ -102,19 +103,19 @@ struct fsdp {
     struct fsdp_unit **sequence;  /* units in the order in which they are sharded */
     bool block_recomputes;        /* the running block is in its backward (recomputed) */
     size_t unit_count;
-    struct fsdp_unit **order; /* in the order of their forwards */
-    size_t order_count;
-    struct fsdp_unit *before_order; /* the last unit of an evaluation since the last backward; NULL: none */
+    struct fsdp_unit **post_forward_order; /* units in the order in which their forwards ended */
+    size_t post_forward_count;
+    struct fsdp_unit *last_evaluated; /* the last unit of an evaluation since the last backward; NULL: none */
     struct fsdp_reduction reduction; /* in progress */
     int64_t *chunks;                 /* bytes per rank of each parameter of the running collective */
     struct tensor **scratch;         /* room for one tensor per parameter */
     struct tensor *inputs, *pixels; /* the arguments of the running forward */
     struct tensor *copied_out;   /* all-gather buffer that is kept until the next copy-out */
-    struct tensor *reduce_input; /* the last reduce-scatter's input buffer, likewise */
+    struct tensor *reduce_scatter_input; /* of the last reduce-scatter, likewise */
     struct link *link;           /* lent */
-    double may_gather;           /* when the buffers of the copy-out before the last were free */
+    double may_gather_at;        /* when the buffers of the copy-out before the last were free */
     double copied_out_at;        /* time of the last copy-out */
-    double reduced;              /* when the last reduce-scatter is complete */
+    double reduced_at;           /* when the last reduce-scatter is complete */
 };
 
 /* Returns why FSDP2 cannot train with this setting, in one line; NULL if it can. */

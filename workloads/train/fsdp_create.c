@@ -3,31 +3,32 @@
 #include "workloads/spec/family.h"
 #include <stdlib.h>
 
-static struct fsdp_parameter parameter_of(struct tensor *whole)
+static struct fsdp_parameter parameter_of(struct tensor *unsharded)
 {
-    struct fsdp_parameter p = {.whole = whole, .rows = whole->a.shape[0], .row_elements = 1};
-    for (int i = 1; i < whole->a.ndim; i++) p.row_elements *= whole->a.shape[i];
+    struct fsdp_parameter p = {.unsharded = unsharded, .rows = unsharded->a.shape[0], .row_elements = 1};
+    for (int i = 1; i < unsharded->a.ndim; i++) p.row_elements *= unsharded->a.shape[i];
     return p;
 }
 
 /* Stores the shape of this rank's shard of a parameter. */
-static void own_shape(const struct fsdp *f, const struct fsdp_parameter *p, int64_t shape[PLIM_MAX_DIMS])
+static void local_shape(const struct fsdp *f, const struct fsdp_parameter *p, int64_t shape[PLIM_MAX_DIMS])
 {
-    shape[0] = own_rows(f, p);
-    for (int i = 1; i < p->whole->a.ndim; i++) shape[i] = p->whole->a.shape[i];
+    shape[0] = local_rows(f, p);
+    for (int i = 1; i < p->unsharded->a.ndim; i++) shape[i] = p->unsharded->a.shape[i];
 }
 
 /* Sets the parameter's shard, and its compute type. */
-static void become_sharded(struct engine *e, const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
+static void set_shard(struct engine *e, const struct fsdp *f, struct fsdp_parameter *p, struct tensor *shard)
 {
-    struct tensor *whole = p->whole;
+    struct tensor *unsharded = p->unsharded;
     p->shard = shard;
     shard->is_parameter = true;
-    shard->requires_grad = whole->requires_grad;
-    shard->odd_name = whole->odd_name;
-    if (f->is_mixed) whole->a.dtype = (uint8_t)f->param_dtype;
-    if (whole->accumulator) whole->accumulator->output[0].dtype = whole->a.dtype;
-    p->output = tensor_keep(tensor_alias(e, whole, whole->a.ndim, whole->a.shape, whole->a.stride, 0));
+    shard->requires_grad = unsharded->requires_grad;
+    shard->odd_name = unsharded->odd_name;
+    if (f->is_mixed) unsharded->a.dtype = (uint8_t)f->param_dtype;
+    if (unsharded->accumulator) unsharded->accumulator->output[0].dtype = unsharded->a.dtype;
+    const struct plim_array *a = &unsharded->a;
+    p->all_gather_output = tensor_keep(tensor_alias(e, unsharded, a->ndim, a->shape, a->stride, 0));
 }
 
 /* Lists the trainable shards for the optimizer, in the order of the model's parameters, which is nearly that of the
@@ -37,10 +38,10 @@ static void list_trained(struct fsdp *f, size_t parameters)
     const struct parameters *model = &f->model->parameters;
     size_t at = 0;
     for (size_t i = 0; i < model->count; i++) {
-        size_t looked = 0;
-        while (looked < parameters && f->parameters[at].whole != model->list[i])
-            at = (at + 1) % parameters, looked++;
-        if (looked < parameters && model->list[i]->requires_grad)
+        size_t visited = 0;
+        while (visited < parameters && f->parameters[at].unsharded != model->list[i])
+            at = (at + 1) % parameters, visited++;
+        if (visited < parameters && model->list[i]->requires_grad)
             f->sharded.list[f->sharded.count++] = f->parameters[at].shard;
     }
 }
@@ -48,15 +49,15 @@ static void list_trained(struct fsdp *f, size_t parameters)
 /* --- model on the meta device ----------------------------------------------------------------- */
 
 /* Creates this rank's shard of a parameter that has no memory yet. */
-static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *whole)
+static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, struct tensor *unsharded)
 {
     int64_t shape[PLIM_MAX_DIMS];
-    *p = parameter_of(whole);
-    own_shape(f, p, shape);
+    *p = parameter_of(unsharded);
+    local_shape(f, p, shape);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    struct tensor *own = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
+    struct tensor *own = tensor_keep(tensor_empty(e, dtype_of(unsharded), unsharded->a.ndim, shape));
     engine_set_class(e, before);
-    if (!e->halted) become_sharded(e, f, p, own);
+    if (!e->halted) set_shard(e, f, p, own);
 }
 
 /* Replaces a shard's memory by that of `x` (taken). */
@@ -77,7 +78,7 @@ static void pad_shards(struct engine *e, struct fsdp *f, size_t parameters, int3
 {
     for (size_t i = 0; i < parameters && !e->halted; i++) {
         struct fsdp_parameter *p = &f->parameters[i];
-        if (p->whole->layer != layer || own_rows(f, p) == shard_rows(f, p)) continue;
+        if (p->unsharded->layer != layer || local_rows(f, p) == shard_rows(f, p)) continue;
         enum plim_dtype dtype = dtype_of(p->shard);
         move_shard(e, p->shard, tensor_keep(tensor_empty(e, dtype, SHAPE(shard_elements(f, p)))));
     }
@@ -132,38 +133,38 @@ static bool is_matrix_unit(const struct fsdp *f, const struct tensor *x)
 
 /* Parameters that variables of accelerate's functions refer to until they return: the embedding, the head, the base
  * model's last parameter, and the last adapter; with axolotl: one parameter, and the last adapter. */
-struct held {
+struct referenced {
     struct tensor *list[4];
 };
 
-static bool is_held(const struct held *held, const struct tensor *x)
+static bool is_referenced(const struct referenced *referenced, const struct tensor *x)
 {
-    return x == held->list[0] || x == held->list[1] || x == held->list[2] || x == held->list[3];
+    return x == referenced->list[0] || x == referenced->list[1] || x == referenced->list[2] || x == referenced->list[3];
 }
 
 /* axolotl's loop over the parameters ends at the first that has codes, or at the last one. */
-static struct held held_by_axolotl(const struct fsdp *f, size_t parameters)
+static struct referenced referenced_by_axolotl(const struct fsdp *f, size_t parameters)
 {
-    struct held held = {{f->parameters[parameters - 1].whole}};
+    struct referenced referenced = {{f->parameters[parameters - 1].unsharded}};
     for (size_t i = parameters; i-- > 0;)
-        if (f->parameters[i].whole->is_codes) held.list[0] = f->parameters[i].whole;
+        if (f->parameters[i].unsharded->is_codes) referenced.list[0] = f->parameters[i].unsharded;
     for (size_t i = 0; i < parameters; i++)
-        if (is_matrix_unit(f, f->parameters[i].whole)) held.list[1] = f->parameters[i].whole;
-    return held;
+        if (is_matrix_unit(f, f->parameters[i].unsharded)) referenced.list[1] = f->parameters[i].unsharded;
+    return referenced;
 }
 
-static struct held held_of(const struct fsdp *f, size_t parameters)
+static struct referenced referenced_by_accelerate(const struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    if (f->by_axolotl) return held_by_axolotl(f, parameters);
-    struct held held = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
+    if (f->by_axolotl) return referenced_by_axolotl(f, parameters);
+    struct referenced referenced = {{m->embedding, is_of_output(m, m->head) ? m->head : NULL}};
     for (size_t i = 0; i < parameters; i++) {
-        struct tensor *x = f->parameters[i].whole;
+        struct tensor *x = f->parameters[i].unsharded;
         bool adapts = m->setting->lora.r && x->requires_grad;
-        if (adapts) held.list[3] = x;
-        else if (!x->layer && x != m->head_bias && (x != m->head || x == m->embedding)) held.list[2] = x;
+        if (adapts) referenced.list[3] = x;
+        else if (!x->layer && x != m->head_bias && (x != m->head || x == m->embedding)) referenced.list[2] = x;
     }
-    return held;
+    return referenced;
 }
 
 /* fully_shard() of one unit whose parameters are on the GPU: copies this rank's shard of each out of it. */
@@ -171,15 +172,15 @@ static void shard_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit 
 {
     for (size_t i = 0; i < u->count && !e->halted; i++) {
         struct fsdp_parameter *p = &u->parameters[i];
-        const struct tensor *whole = p->whole;
+        const struct tensor *unsharded = p->unsharded;
         int64_t shape[PLIM_MAX_DIMS];
-        own_shape(f, p, shape);
+        local_shape(f, p, shape);
         struct tensor *padded =
-            tensor_keep(tensor_empty(e, dtype_of(whole), SHAPE(shard_elements(f, p))));
-        become_sharded(
-            e, f, p, tensor_keep(tensor_alias(e, padded, whole->a.ndim, shape, whole->a.stride, 0)));
+            tensor_keep(tensor_empty(e, dtype_of(unsharded), SHAPE(shard_elements(f, p))));
+        set_shard(
+            e, f, p, tensor_keep(tensor_alias(e, padded, unsharded->a.ndim, shape, unsharded->a.stride, 0)));
         tensor_drop(e, padded);
-        f->parameters[p->place].shard = p->shard;
+        f->parameters[p->index].shard = p->shard;
     }
 }
 
@@ -203,25 +204,25 @@ static bool widens(const struct fsdp *f, const struct tensor *x)
 
 /* The same for a unit on the host: its parameters are moved to the GPU, sharded, and freed. */
 static void move_unit(struct engine *e, struct fsdp *f, const struct fsdp_unit *u,
-                      const struct held *held, struct tensor *const *buffers, size_t buffer_count)
+                      const struct referenced *referenced, struct tensor *const *buffers, size_t buffer_count)
 {
     for (size_t i = 0; i < u->count; i++) {
-        struct tensor *whole = u->parameters[i].whole;
-        if (widens(f, whole)) whole->a.dtype = PLIM_F32;
-        move_scales(e, f->model, whole);
-        materialise(e, whole);
+        struct tensor *unsharded = u->parameters[i].unsharded;
+        if (widens(f, unsharded)) unsharded->a.dtype = PLIM_F32;
+        move_scales(e, f->model, unsharded);
+        materialise(e, unsharded);
     }
     for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
     shard_unit(e, f, u);
     for (size_t i = 0; i < u->count && !e->halted; i++)
-        if (!is_held(held, u->parameters[i].whole))
-            storage_resize(e, u->parameters[i].whole->storage, 0);
+        if (!is_referenced(referenced, u->parameters[i].unsharded))
+            storage_resize(e, u->parameters[i].unsharded->storage, 0);
 }
 
 static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    const struct held held = held_of(f, parameters);
+    const struct referenced referenced = referenced_by_accelerate(f, parameters);
     struct tensor *buffers[DECODER_BUFFERS], *scale = m->embedding_scale;
     size_t count = 0, all = decoder_buffers(m, buffers);
     for (size_t i = 0; i < all; i++)
@@ -237,37 +238,38 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
         struct tensor *own[LAYER_BUFFERS] = {scale};
         size_t own_count = has_scale;
         if (is_block) own_count = block < 0 ? 0 : decoder_layer_buffers(&m->layers[block], own);
-        move_unit(e, f, u, &held, is_root ? buffers : own, is_root ? count : own_count);
+        move_unit(e, f, u, &referenced, is_root ? buffers : own, is_root ? count : own_count);
     }
-    for (size_t i = 0; i < sizeof(held.list) / sizeof(held.list[0]) && !e->halted; i++)
-        if (held.list[i]) storage_resize(e, held.list[i]->storage, 0);
+    for (size_t i = 0; i < sizeof(referenced.list) / sizeof(referenced.list[0]) && !e->halted; i++)
+        if (referenced.list[i]) storage_resize(e, referenced.list[i]->storage, 0);
     engine_set_class(e, before);
 }
 
 /* --- model loaded by rank 0 (cpu_ram_efficient_loading) ----------------------------------------- */
 
-/* distribute_tensor() of a parameter, which comes from the host or from rank 0, into the variable *whole (named): on
+/* distribute_tensor() of a parameter, which comes from the host or from rank 0, into the variable *unsharded (named): on
  * rank 0 this drops the previous parameter first. Allocates padded copies of the shards that are shorter than others,
  * and this rank's shard, which is returned, named. */
 static struct tensor *distribute(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p,
-                                 struct tensor **whole)
+                                 struct tensor **unsharded)
 {
-    enum plim_dtype dtype = dtype_of(p->whole);
+    enum plim_dtype dtype = dtype_of(p->unsharded);
     int64_t rows = shard_rows(f, p), elements = shard_elements(f, p), full = p->rows / rows;
-    struct tensor *before = *whole, **padded = f->scratch;
+    struct tensor *before = *unsharded, **padded = f->scratch;
     if (f->rank == 0) tensor_drop(e, before);
-    *whole = tensor_keep(tensor_empty(e, dtype, SHAPE(p->rows * p->row_elements)));
+    *unsharded = tensor_keep(tensor_empty(e, dtype, SHAPE(p->rows * p->row_elements)));
     if (f->rank > 0) tensor_drop(e, before);
     for (int64_t rank = full; rank < f->world; rank++)
         padded[rank - full] = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
-    struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+    struct tensor *local_shard = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
     for (int64_t rank = full; rank < f->world; rank++) tensor_drop(e, padded[rank - full]);
-    if (!f->by_axolotl) return piece;
+    if (!f->by_axolotl) return local_shard;
     /* axolotl copies a shard out of a larger buffer, and frees the unsharded parameter at once */
-    if (own_rows(f, p) < rows) tensor_set(e, &piece, tensor_empty(e, dtype, SHAPE(own_rows(f, p) * p->row_elements)));
-    tensor_drop(e, *whole);
-    *whole = NULL;
-    return piece;
+    int64_t local_elements = local_rows(f, p) * p->row_elements;
+    if (local_rows(f, p) < rows) tensor_set(e, &local_shard, tensor_empty(e, dtype, SHAPE(local_elements)));
+    tensor_drop(e, *unsharded);
+    *unsharded = NULL;
+    return local_shard;
 }
 
 /* fsdp2_load_full_state_dict(): loads every parameter by its name, also a tied head, whose shard is freed when it is
@@ -276,34 +278,34 @@ static struct tensor *distribute(struct engine *e, const struct fsdp *f, const s
 static void load_units(struct engine *e, struct fsdp *f, size_t parameters)
 {
     const struct decoder *m = f->model;
-    struct tensor *buffers[DECODER_BUFFERS], *whole = NULL, *again = NULL, **loaded = f->scratch;
+    struct tensor *buffers[DECODER_BUFFERS], *unsharded = NULL, *again = NULL, **loaded = f->scratch;
     size_t count = 0;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     for (size_t i = 0; i < parameters && !e->halted; i++) {
         struct fsdp_parameter *p = &f->parameters[i];
         int64_t shape[PLIM_MAX_DIMS];
-        if (widens(f, p->whole)) p->whole->a.dtype = PLIM_F32;
-        own_shape(f, p, shape);
-        struct tensor *piece = distribute(e, f, p, &whole);
+        if (widens(f, p->unsharded)) p->unsharded->a.dtype = PLIM_F32;
+        local_shape(f, p, shape);
+        struct tensor *local_shard = distribute(e, f, p, &unsharded);
         if (e->halted) break;
-        p->shard = tensor_keep(tensor_alias(e, piece, p->whole->a.ndim, shape, p->whole->a.stride, 0));
-        tensor_drop(e, piece);
+        p->shard = tensor_keep(tensor_alias(e, local_shard, p->unsharded->a.ndim, shape, p->unsharded->a.stride, 0));
+        tensor_drop(e, local_shard);
     }
     for (size_t i = 0; i < parameters && m->head == m->embedding && !e->halted; i++)
-        if (f->parameters[i].whole == m->embedding) again = distribute(e, f, &f->parameters[i], &whole);
+        if (f->parameters[i].unsharded == m->embedding) again = distribute(e, f, &f->parameters[i], &unsharded);
     for (size_t i = 0; i < parameters && !e->halted; i++) {
         struct fsdp_parameter *p = &f->parameters[i];
-        if (own_rows(f, p) == shard_rows(f, p)) continue;
+        if (local_rows(f, p) == shard_rows(f, p)) continue;
         if (!f->by_axolotl) loaded[count++] = tensor_keep(tensor_detach(e, p->shard));
         move_shard(e, p->shard, tensor_keep(tensor_empty(e, dtype_of(p->shard), SHAPE(shard_elements(f, p)))));
     }
     engine_set_class(e, before);
     for (size_t i = 0; i < count; i++) tensor_drop(e, loaded[i]);
-    tensor_drop(e, whole);
+    tensor_drop(e, unsharded);
     for (size_t k = 0; k < f->unit_count && !e->halted; k++)
         for (size_t i = 0; i < f->units[k].count; i++) {
             struct fsdp_parameter *p = &f->units[k].parameters[i];
-            become_sharded(e, f, p, f->parameters[p->place].shard);
+            set_shard(e, f, p, f->parameters[p->index].shard);
         }
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++) materialise(e, buffers[i]);
@@ -327,7 +329,7 @@ static bool is_ignored(const struct tensor *x)
 /* Allocates the tensors that accelerate holds in addition to the model while it is sharded: one element for each
  * trainable parameter, in the optimizer's list, and the copies of QuantState.as_dict() for the model's state_dict().
  * Returns their number. */
-static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
+static size_t allocate_extra_tensors(struct engine *e, struct fsdp *f, struct tensor **out)
 {
     const struct parameters *all = &f->model->parameters;
     size_t count = 0;
@@ -343,13 +345,13 @@ static size_t stand_ins(struct engine *e, struct fsdp *f, struct tensor **out)
 /* Unsharded parameters are freed only after all have been sharded, because the state_dict() refers to them. */
 static void shard_loaded_units(struct engine *e, struct fsdp *f)
 {
-    size_t count = stand_ins(e, f, f->scratch);
+    size_t count = allocate_extra_tensors(e, f, f->scratch);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     for (size_t i = 0; i < f->unit_count; i++) shard_unit(e, f, f->sequence[i]);
     engine_set_class(e, before);
     for (size_t k = 0; k < f->unit_count && !e->halted; k++)
         for (size_t i = 0; i < f->units[k].count; i++)
-            storage_resize(e, f->units[k].parameters[i].whole->storage, 0);
+            storage_resize(e, f->units[k].parameters[i].unsharded->storage, 0);
     for (size_t i = 0; i < count; i++) tensor_drop(e, f->scratch[i]);
 }
 
@@ -371,7 +373,7 @@ static bool finds_final_norm(const struct decoder *m)
     return !is_deeper && (!m->setting->lora.r || names_base);
 }
 
-/* Is the parameter's block a unit? accelerate wraps blocks of the classes in _no_split_modules, or those it is told. */
+/* Is the parameter's block a unit? accelerate wraps blocks of the classes in _no_split_modules, or those it is given. */
 static bool is_of_unit_block(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
@@ -399,7 +401,8 @@ static struct fsdp_unit *begin_unit(struct fsdp *f, size_t k, struct fsdp_parame
     *u = (struct fsdp_unit){.fsdp = f,
                             .parameters = parameters,
                             .modules = 1,
-                            .reshards = may_reshard && f->model->setting->resharding == PLIM_RESHARDING_YES,
+                            .reshards_after_forward =
+                                may_reshard && f->model->setting->resharding == PLIM_RESHARDING_YES,
                             .before_backward = {fsdp_unit_before_backward, u},
                             .after_backward = {fsdp_unit_after_backward, u}};
     return u;
@@ -411,7 +414,7 @@ static void order_units(struct fsdp *f)
     size_t count = 0, matrix = f->first_matrix;
     for (size_t k = FSDP_BLOCKS; k < f->first_matrix; k++) {
         int32_t layer = (int32_t)(k - FSDP_BLOCKS + 1);
-        while (matrix < f->unit_count && f->units[matrix].parameters->whole->layer == layer)
+        while (matrix < f->unit_count && f->units[matrix].parameters->unsharded->layer == layer)
             f->sequence[count++] = &f->units[matrix++];
         f->sequence[count++] = &f->units[k];
     }
@@ -429,7 +432,7 @@ static void make_units(struct fsdp *f, size_t parameters)
         struct fsdp_unit *u = begin_unit(f, k, sorted + count);
         for (int pass = 0; pass < 2; pass++)
             for (size_t i = 0; i < parameters; i++) {
-                const struct tensor *x = f->parameters[i].whole;
+                const struct tensor *x = f->parameters[i].unsharded;
                 bool is_first = k != FSDP_TAIL || is_final_norm(m, x);
                 if (unit_of_parameter(f, x) == k && is_first == !pass)
                     sorted[count++] = f->parameters[i];
@@ -437,13 +440,13 @@ static void make_units(struct fsdp *f, size_t parameters)
         u->count = (size_t)(sorted + count - u->parameters);
     }
     for (size_t i = 0; i < parameters && matrix < f->unit_count; i++) {
-        if (!is_matrix_unit(f, f->parameters[i].whole)) continue;
+        if (!is_matrix_unit(f, f->parameters[i].unsharded)) continue;
         begin_unit(f, matrix++, sorted + count)->count = 1;
         sorted[count++] = f->parameters[i];
     }
     order_units(f);
     bool has_norm =
-        f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].whole);
+        f->units[FSDP_TAIL].count && is_final_norm(m, f->units[FSDP_TAIL].parameters[0].unsharded);
     f->has_bare_norm = f->by_accelerate && !f->by_axolotl && !m->final_norm.weight && finds_final_norm(m);
     f->units[FSDP_TAIL].modules = 1 + (has_norm || f->has_bare_norm) + (m->head == m->embedding);
 }
@@ -454,7 +457,7 @@ static size_t make_units_and_shards(struct engine *e, struct fsdp *f, struct ten
     size_t parameters = 0, count = decoder_states_by_module(f->model, states);
     for (size_t i = 0; i < count; i++)
         if (states[i]->is_parameter && !is_ignored(states[i])) f->parameters[parameters++] = parameter_of(states[i]);
-    for (size_t i = 0; i < parameters; i++) f->parameters[i].place = i;
+    for (size_t i = 0; i < parameters; i++) f->parameters[i].index = i;
     make_units(f, parameters);
     const struct plim_train_setting *setting = f->model->setting;
     if (is_on_gpu(f)) shard_loaded_units(e, f);
@@ -469,14 +472,15 @@ static enum plim_status allocate(struct fsdp *f, size_t parameters)
     f->parameters = calloc(2 * n, sizeof *f->parameters);
     f->units = calloc(f->unit_count, sizeof *f->units);
     f->sequence = calloc(f->unit_count, sizeof *f->sequence);
-    f->order = calloc(2 * f->unit_count, sizeof(struct fsdp_unit *)); /* SFTTrainer may run a forward twice */
+    /* SFTTrainer may run a forward twice */
+    f->post_forward_order = calloc(2 * f->unit_count, sizeof(struct fsdp_unit *));
     f->chunks = calloc(n, sizeof *f->chunks);
-    f->reduction.of = calloc(n, sizeof(struct fsdp_parameter *));
+    f->reduction.parameters = calloc(n, sizeof(struct fsdp_parameter *));
     f->reduction.grads = calloc(n, sizeof(struct tensor *));
     f->scratch = calloc(n > (size_t)f->world ? n : (size_t)f->world, sizeof(struct tensor *));
     f->sharded.list = calloc(n, sizeof(struct tensor *));
-    bool all = f->parameters && f->units && f->sequence && f->order && f->chunks && f->reduction.of &&
-               f->reduction.grads && f->scratch && f->sharded.list;
+    bool all = f->parameters && f->units && f->sequence && f->post_forward_order && f->chunks &&
+               f->reduction.parameters && f->reduction.grads && f->scratch && f->sharded.list;
     return all ? PLIM_OK : PLIM_NOMEM;
 }
 
@@ -550,9 +554,9 @@ void fsdp_finish(struct fsdp *f)
     free(f->parameters);
     free(f->units);
     free(f->sequence);
-    free(f->order);
+    free(f->post_forward_order);
     free(f->chunks);
-    free(f->reduction.of);
+    free(f->reduction.parameters);
     free(f->reduction.grads);
     free(f->scratch);
     free(f->sharded.list);

@@ -10,7 +10,7 @@ static inline int64_t shard_rows(const struct fsdp *f, const struct fsdp_paramet
 }
 
 /* Returns how many rows this rank has; the last ranks may have fewer than shard_rows(), but memory for that many. */
-static inline int64_t own_rows(const struct fsdp *f, const struct fsdp_parameter *p)
+static inline int64_t local_rows(const struct fsdp *f, const struct fsdp_parameter *p)
 {
     int64_t most = shard_rows(f, p), left = p->rows - f->rank * most;
     return left >= most ? most : left > 0 ? left : 0;
