@@ -47,11 +47,11 @@ struct module_hooks {
     /* Called when the running module, which has the first weight `first` (NULL: the model) and `kind`, accesses a
      * weight of another module. NULL: no hook, and a LoRA layer is a single module, that of its linear, instead of a
      * module that contains its parts as modules. */
-    void (*look)(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
+    void (*access)(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
     /* Called when a model uses its head's weight or bias (lent) outside of the head: returns the tensor to use instead,
-     * named; take_back() is called afterwards. NULL: the weight itself is used. */
-    struct tensor *(*lend)(struct engine *e, void *context, struct tensor *weight);
-    void (*take_back)(struct engine *e, void *context, struct tensor *weight);
+     * named; release_weight() is called afterwards. NULL: the weight itself is used. */
+    struct tensor *(*full_weight)(struct engine *e, void *context, struct tensor *weight);
+    void (*release_weight)(struct engine *e, void *context, struct tensor *weight);
     /* Returns the type of a weight outside of its module, between its uses. NULL: its own type. */
     enum plim_dtype (*type_of)(struct engine *e, void *context, struct tensor *weight);
     /* Called when a function uses a weight without calling its module: gathers the full weight. NULL: weights are

@@ -15,7 +15,7 @@ static struct tensor *tensor_on(struct engine *e, struct storage *s)
     x->grad_fn = x->accumulator = NULL;
     x->grad = x->cast = NULL;
     x->refs = 1;
-    x->layer = x->place = 0;
+    x->layer = x->param_index = 0;
     x->output_number = 0;
     x->floating = true;
     x->requires_grad = x->is_view = x->is_parameter = x->odd_name = x->is_codes = false;

@@ -164,7 +164,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
             groups = c->linear_value_heads / c->linear_key_heads;
     decoder_hide_padding(e, b->mask, &hidden);
     struct projected p = (is_joined(b->m) ? project_joined : project)(e, b, hidden);
-    nn_look(e, l->dt_bias, NN_OWN, l->conv);
+    nn_access_weight(e, l->dt_bias, NN_OWN, l->conv);
     tensor_set(e, &p.mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, p.mixed, b->document)
                                                     : nn_causal_conv1d(e, l->conv, p.mixed, true));
     split(e, c, p.mixed, qkv);

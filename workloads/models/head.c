@@ -204,8 +204,8 @@ static struct tensor *cut_loss(struct engine *e, const struct decoder *m, struct
     const struct linear head = head_linear(m);
     struct tensor *h = tensor_ref(x);
     scale(e, m, &h);
-    nn_look(e, NULL, NN_MODEL, head.weight);
-    if (head.bias) nn_look(e, NULL, NN_MODEL, head.bias);
+    nn_access_weight(e, NULL, NN_MODEL, head.weight);
+    if (head.bias) nn_access_weight(e, NULL, NN_MODEL, head.bias);
     struct tensor *loss = tensor_keep(nn_cut_causal_lm_loss(e, &head, h, labels, decoder_labels(m),
                                                             m->config->final_logit_softcapping, is_of_items(m)));
     tensor_drop(e, h);
@@ -230,7 +230,7 @@ static struct tensor *causal_lm_loss(struct engine *e, struct decoder *m, struct
     bool is_sum = is_of_items(m);
     struct plim_liger_patches liger = decoder_liger(m);
     if (liger.loss == PLIM_LIGER_LOSS_FUSED && labels) {
-        nn_look(e, NULL, NN_MODEL, m->head);
+        nn_access_weight(e, NULL, NN_MODEL, m->head);
         return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels, liger.loss_budget,
                                                    m->config->final_logit_softcapping, is_sum));
     }

@@ -31,7 +31,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     op_split(e, all, 1, 3, (int64_t[]){width, width, width}, part);
     for (int i = B; i <= X; i++) tensor_keep(part[i]);
     tensor_set(e, &hidden, op_mul(e, part[B], part[X]));
-    nn_look(e, l->conv, NN_LOOKS, l->conv);
+    nn_access_weight(e, l->conv, NN_ACCESSES, l->conv);
     tensor_set(e, &hidden, nn_causal_conv1d(e, l->conv, hidden, false));
     struct tensor *y = tensor_keep(op_mul(e, part[C], hidden));
     if (!e->halted) tensor_set(e, &y, op_contiguous(e, op_transpose(e, y, 1, 2)));
@@ -42,5 +42,5 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
 
 struct tensor *short_conv(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    return nn_run(e, (struct tensor *const[]){b->layer->conv, NULL}, NN_LOOKS, forward, b, x);
+    return nn_run(e, (struct tensor *const[]){b->layer->conv, NULL}, NN_ACCESSES, forward, b, x);
 }

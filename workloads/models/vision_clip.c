@@ -52,7 +52,7 @@ static struct tensor *embed(struct engine *e, const void *module, struct tensor 
 {
     const struct decoder *m = module;
     const struct plim_vision *v = &m->config->vision;
-    nn_look(e, m->vision.class_token, NN_EMBEDDING, m->vision.patch_weight);
+    nn_access_weight(e, m->vision.class_token, NN_EMBEDDING, m->vision.patch_weight);
     struct tensor *grid = vision_patches(e, m, images);
     if (e->halted) return e->poison;
     int64_t count = tensor_size(grid, 0);

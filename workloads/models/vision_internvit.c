@@ -105,7 +105,7 @@ static struct tensor *patches_of(struct engine *e, const void *module, struct te
 {
     const struct decoder *m = module;
     const struct plim_vision *v = &m->config->vision;
-    nn_look(e, m->vision.patch_weight, NN_LOOKS, m->vision.patch_weight);
+    nn_access_weight(e, m->vision.patch_weight, NN_ACCESSES, m->vision.patch_weight);
     struct tensor *grid = vision_convolve(e, m, tiles);
     if (e->halted) return grid;
     struct tensor *rows = op_view(e, grid, SHAPE(tensor_size(tiles, 0), v->hidden_size, v->positions));
@@ -121,7 +121,7 @@ static struct tensor *embed(struct engine *e, const void *module, struct tensor 
     struct tensor *const weight[] = {m->vision.patch_weight, NULL};
     if (e->halted) return e->poison;
     int64_t count = tensor_size(tiles, 0);
-    struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, tiles));
+    struct tensor *x = tensor_keep(nn_run(e, weight, NN_ACCESSES, patches_of, m, tiles));
     struct tensor *first = tensor_keep(op_expand(e, m->vision.class_token, SHAPE(count, -1, -1)));
     tensor_set(e, &x, op_cat(e, 2, (struct tensor *[]){first, x}, 1));
     tensor_set(e, &x, op_add(e, x, m->vision.positions));

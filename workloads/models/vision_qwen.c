@@ -288,7 +288,7 @@ static struct tensor *patches_of(struct engine *e, const void *module, struct te
     const struct plim_vision *v = &m->config->vision;
     struct tensor *weight = m->vision.patch_weight;
     int64_t patches = tensor_size(pixels, 0), size = v->patch_size;
-    nn_look(e, weight, NN_LOOKS, weight);
+    nn_access_weight(e, weight, NN_ACCESSES, weight);
     struct tensor *images = op_view(e, pixels, SHAPE(patches, v->channels, v->frames, size, size));
     struct tensor *const own[] = {weight, m->vision.patch_bias, NULL};
     return op_view(e, nn_run(e, own, NN_LINEAR, project, m, images), SHAPE(patches, v->hidden_size));
@@ -303,7 +303,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     struct tensor *const weight[] = {m->vision.patch_weight, NULL};
     *learned = NULL;
     if (e->halted) return e->poison;
-    struct tensor *x = tensor_keep(nn_run(e, weight, NN_LOOKS, patches_of, m, pixels));
+    struct tensor *x = tensor_keep(nn_run(e, weight, NN_ACCESSES, patches_of, m, pixels));
     bool is_checkpointed = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL;
     /* Checkpointing calls enable_input_require_grads(), for which these classes define an input embedding. */
     if (!v->positions && is_checkpointed) tensor_require_input_grad(e, x);

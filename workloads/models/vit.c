@@ -114,7 +114,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *images)
 {
     struct tensor *const weights[] = {m->class_token, m->position_embedding, NULL};
-    nn_look(e, m->patch_weight, NN_MODEL, m->patch_weight); /* reads its type */
+    nn_access_weight(e, m->patch_weight, NN_MODEL, m->patch_weight); /* reads its type */
     struct tensor *pixels = tensor_hold(op_to(e, images, (enum plim_dtype)m->patch_weight->a.dtype));
     struct tensor *embeddings = tensor_keep(nn_run(e, weights, NN_EMBEDDING, embed, m, pixels));
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};

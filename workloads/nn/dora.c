@@ -107,7 +107,7 @@ struct dora {
 
 static void look_at(struct engine *e, const struct linear *l, struct tensor *weight)
 {
-    nn_look(e, l->lora->magnitude, NN_LINEAR, weight);
+    nn_access_weight(e, l->lora->magnitude, NN_LINEAR, weight);
 }
 
 /* Returns the base's result without its bias; if dropout changed x, computes its product again. Named. */

@@ -12,17 +12,17 @@ static struct tensor *spread(struct engine *e, struct tensor *mask, struct tenso
 }
 
 /* Returns the tensor to use for the head's weight or bias outside of the head (struct module_hooks), named, or NULL. */
-static struct tensor *borrow(struct engine *e, struct tensor *weight)
+static struct tensor *full_weight(struct engine *e, struct tensor *weight)
 {
     if (!weight || e->halted) return NULL;
     const struct module_hooks *hooks = e->modules;
-    return hooks && hooks->lend ? hooks->lend(e, hooks->context, weight) : tensor_ref(weight);
+    return hooks && hooks->full_weight ? hooks->full_weight(e, hooks->context, weight) : tensor_ref(weight);
 }
 
-static void give_back(struct engine *e, struct tensor *weight)
+static void release_weight(struct engine *e, struct tensor *weight)
 {
     const struct module_hooks *hooks = e->modules;
-    if (weight && hooks && hooks->take_back && !e->halted) hooks->take_back(e, hooks->context, weight);
+    if (weight && hooks && hooks->release_weight && !e->halted) hooks->release_weight(e, hooks->context, weight);
 }
 
 /* The model's own loss, which the trainers do not use: -sum / number of labels. */
@@ -50,17 +50,17 @@ struct fused_output nn_fused_head(struct engine *e, const struct linear *head, s
     int64_t rows = tensor_size(labels, 1) - 1;
     struct tensor *hidden = tensor_hold(op_slice(e, x, 1, 0, rows));
     struct tensor *shifted = tensor_hold(op_slice(e, labels, 1, 1, rows));
-    nn_look(e, NULL, NN_MODEL, head->weight); /* reads its device */
+    nn_access_weight(e, NULL, NN_MODEL, head->weight); /* reads its device */
     out.label_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, shifted, PLIM_IGNORED_TARGET));
-    if (head->bias) nn_look(e, NULL, NN_MODEL, head->bias);
-    lent[0] = borrow(e, head->weight);
-    lent[1] = borrow(e, head->bias);
+    if (head->bias) nn_access_weight(e, NULL, NN_MODEL, head->bias);
+    lent[0] = full_weight(e, head->weight);
+    lent[1] = full_weight(e, head->bias);
     struct tensor *counted = tensor_keep(op_rows_where(e, hidden, out.label_mask, found));
     struct tensor *targets = tensor_keep(op_rows_where(e, shifted, out.label_mask, found));
     struct token_scores scores = op_trl_token_scores(e, counted, lent[0], lent[1], targets, transform, wanted);
     tensor_drop_all(e, counted, targets);
-    give_back(e, head->weight);
-    give_back(e, head->bias);
+    release_weight(e, head->weight);
+    release_weight(e, head->bias);
     out.log_probs = spread(e, out.label_mask, scores.log_probs);
     out.entropy = spread(e, out.label_mask, scores.entropy);
     out.mean_logits = spread(e, out.label_mask, scores.mean_logits);

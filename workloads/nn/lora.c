@@ -13,7 +13,7 @@ static struct tensor *delta(struct engine *e, const struct lora_adapter *a, stru
 /* lora_A.weight.dtype, read from outside that module. */
 static void look_at_type(struct engine *e, const struct lora_adapter *a)
 {
-    nn_look(e, a->a, NN_ADAPTED, a->a);
+    nn_access_weight(e, a->a, NN_ADAPTED, a->a);
 }
 
 /* lora_A.weight.dtype */

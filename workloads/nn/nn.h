@@ -64,10 +64,10 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
  * part, by which it is identified. NN_LEAF: a module with all parameters of its parts, if hooks treat it as one.
  * NN_OWN: a module with parameters in addition to its parts' that receives its input as a keyword argument: DeepSpeed's
  * hooks ignore keyword arguments and miss the end of its backward (_post_backward_module_hook in
- * runtime/zero/parameter_offload.py), so its own parameters stay gathered until the end of the step. NN_LOOKS: a module
- * without parameters of its own that also receives its input as a keyword argument and accesses a part's parameter, by
- * which it is identified. */
-enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_LOOKS, NN_KINDS };
+ * runtime/zero/parameter_offload.py), so its own parameters stay gathered until the end of the step. NN_ACCESSES: a
+ * module without parameters of its own that also receives its input as a keyword argument and accesses a parameter of a
+ * part, by which it is identified. */
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_ADAPTED, NN_HEAD, NN_MODEL, NN_LEAF, NN_OWN, NN_ACCESSES, NN_KINDS };
 
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
@@ -120,7 +120,7 @@ static inline bool nn_is_int8(const struct linear *l)
 /* True if the parts of LoRA layers are modules of their own (engine.modules). */
 static inline bool nn_in_parts(const struct engine *e)
 {
-    return e->modules && e->modules->look;
+    return e->modules && e->modules->access;
 }
 
 /* torch.nn.functional.linear(), or its replacement (own_linear of engine.modules). */
@@ -163,7 +163,7 @@ void nn_unwrap(struct engine *e, struct lora_wrapper *w);
 void nn_forget(struct engine *e, struct lora_wrapper *w);
 /* Calls the hook for a running module, identified by `first` and `kind`, that accesses a weight of another module
  * (engine.modules); NULL and NN_MODEL: the model itself. */
-void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight);
+void nn_access_weight(struct engine *e, struct tensor *first, int kind, struct tensor *weight);
 /* Creates the magnitude of an adapter whose matrices exist: the norms of the weight's rows. */
 void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l);
 /* Casts A and B for computing the magnitude: fp16 to fp32. Rebinds both, which are named. */

@@ -105,9 +105,9 @@ struct tensor *nn_run(struct engine *e, struct tensor *const *weights, int kind,
     return tensor_yield(y);
 }
 
-void nn_look(struct engine *e, struct tensor *first, int kind, struct tensor *weight)
+void nn_access_weight(struct engine *e, struct tensor *first, int kind, struct tensor *weight)
 {
-    if (nn_in_parts(e) && !e->halted) e->modules->look(e, e->modules->context, first, kind, weight);
+    if (nn_in_parts(e) && !e->halted) e->modules->access(e, e->modules->context, first, kind, weight);
 }
 
 void nn_begin(struct engine *e)

@@ -8,22 +8,22 @@ static const int64_t no_limit = INT64_MAX;
 
 /* Trainer._build_accelerator_args(), for which a model with adapters is not a PreTrainedModel. SFTTrainer enables it if
  * the model has a vision tower, unless it uses reentrant checkpointing. */
-static bool asks_for_unused(const struct plim_train_setting *s, bool has_tower)
+static bool sets_find_unused(const struct plim_train_setting *s, bool has_tower)
 {
     if (s->ddp.finds_unused != PLIM_FIND_UNUSED_AUTO) return s->ddp.finds_unused == PLIM_FIND_UNUSED_YES;
-    bool sees = has_tower && s->loop == PLIM_LOOP_TRL_SFT && !s->use_reentrant;
-    return plim_loop_is_trainers(s->loop) && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE || sees);
+    bool by_sft = has_tower && s->loop == PLIM_LOOP_TRL_SFT && !s->use_reentrant;
+    return plim_loop_is_trainers(s->loop) && (s->lora.r || s->checkpointing == PLIM_CHECKPOINTING_NONE || by_sft);
 }
 
 static bool finds_unused(const struct ddp *d)
 {
-    return asks_for_unused(d->model->setting, plim_vision_is_there(&d->model->config->vision));
+    return sets_find_unused(d->model->setting, plim_vision_is_there(&d->model->config->vision));
 }
 
 /* Returns a parameter's index in the list of trainable parameters. */
-static size_t place_of(const struct tensor *parameter)
+static size_t index_of(const struct tensor *parameter)
 {
-    return (size_t)parameter->place;
+    return (size_t)parameter->param_index;
 }
 
 /* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it reaches its limit, which is `first`
@@ -48,8 +48,8 @@ static size_t assign(size_t count, struct tensor *const *tensors, int64_t first,
         }
         struct ddp_bucket *b = &buckets[of[dtype].bucket];
         if (d) {
-            d->bucket_of[place_of(tensors[i])] = of[dtype].bucket;
-            d->offset[place_of(tensors[i])] = b->elements;
+            d->bucket_of[index_of(tensors[i])] = of[dtype].bucket;
+            d->offset[index_of(tensors[i])] = b->elements;
         }
         b->elements += tensor_elements(tensors[i]);
         b->parameters++;
@@ -124,36 +124,36 @@ static void verify(struct engine *e, const struct ddp *d)
 /* --- buckets ---------------------------------------------------------------------------------- */
 
 /* Broadcasts `count` integers from rank 0. */
-static struct tensor *numbers(struct engine *e, size_t count)
+static struct tensor *integers(struct engine *e, size_t count)
 {
     return tensor_keep(tensor_empty(e, PLIM_I32, SHAPE((int64_t)count)));
 }
 
 /* Returns the view of a parameter's gradient in its bucket, named. */
-static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
+static struct tensor *bucket_view_of(struct engine *e, const struct ddp *d,
                                       const struct tensor *parameter)
 {
-    size_t i = place_of(parameter);
+    size_t i = index_of(parameter);
     return tensor_keep(tensor_alias(e, d->buckets[d->bucket_of[i]].gradients, parameter->a.ndim,
                                     parameter->a.shape, parameter->a.stride, d->offset[i]));
 }
 
 /* mark_variable_ready_dense(): copies a gradient into its bucket unless it is already a view of it. */
-static void give_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
+static void copy_grad_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
     if (e->halted || !parameter->grad) return;
-    struct tensor *place = place_in_bucket(e, d, parameter);
-    if (!e->halted && parameter->grad->storage != place->storage) {
-        op_copy_(e, place, parameter->grad);
-        if (d->options->as_view) tensor_set_data(e, parameter->grad, tensor_ref(place));
+    struct tensor *view = bucket_view_of(e, d, parameter);
+    if (!e->halted && parameter->grad->storage != view->storage) {
+        op_copy_(e, view, parameter->grad);
+        if (d->options->as_view) tensor_set_data(e, parameter->grad, tensor_ref(view));
     }
-    tensor_drop(e, place);
+    tensor_drop(e, view);
 }
 
 /* Replaces the buckets by those for `parameters`, in this order; gradients that are views of the old ones become views
- * of them. `told`: rank 0 broadcasts the order of the parameters to the other ranks. */
+ * of them. `is_rebuild`: rank 0 broadcasts the order of the parameters to the other ranks. */
 static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
-                         int64_t first, int64_t later, bool told)
+                         int64_t first, int64_t later, bool is_rebuild)
 {
     size_t count = d->model->parameters.count;
     struct ddp_bucket *buckets = calloc(count ? count : 1, sizeof *buckets);
@@ -162,10 +162,10 @@ static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *
         return;
     }
     size_t n = assign(count, parameters, first, later, buckets, d);
-    if (told) {
-        struct tensor *places = numbers(e, count + 1), *sizes = numbers(e, n);
+    if (is_rebuild) {
+        struct tensor *indices = integers(e, count + 1), *sizes = integers(e, n);
         tensor_drop(e, sizes);
-        tensor_drop(e, places);
+        tensor_drop(e, indices);
     }
     for (size_t i = 0; i < d->bucket_count; i++) tensor_drop(e, d->buckets[i].gradients);
     free(d->buckets);
@@ -173,28 +173,28 @@ static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *
     d->bucket_count = n;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t k = 0; k < n; k++) {
-        size_t i = told ? k : n - 1 - k; /* the constructor's buckets are in reverse order */
+        size_t i = is_rebuild ? k : n - 1 - k; /* the constructor's buckets are in reverse order */
         buckets[i].gradients =
             tensor_keep(tensor_empty(e, buckets[i].dtype, SHAPE(buckets[i].elements)));
         for (size_t j = 0; j < count && d->options->as_view; j++)
-            if (d->bucket_of[place_of(parameters[j])] == i) give_to_bucket(e, d, parameters[j]);
+            if (d->bucket_of[index_of(parameters[j])] == i) copy_grad_to_bucket(e, d, parameters[j]);
     }
     engine_set_class(e, before);
 }
 
-static void take_from_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
+static void copy_bucket_to_grad(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
     if (e->halted || !parameter->grad || d->options->as_view) return;
-    struct tensor *place = place_in_bucket(e, d, parameter);
-    op_copy_(e, parameter->grad, place);
-    tensor_drop(e, place);
+    struct tensor *view = bucket_view_of(e, d, parameter);
+    op_copy_(e, parameter->grad, view);
+    tensor_drop(e, view);
 }
 
 static void make_limited_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
-                                 bool told)
+                                 bool is_rebuild)
 {
     int64_t cap = d->options->bucket_mib << 20;
-    make_buckets(e, d, parameters, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, told);
+    make_buckets(e, d, parameters, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, is_rebuild);
 }
 
 static void send_bucket(const struct ddp *d, const struct ddp_bucket *b, double at)
@@ -209,20 +209,20 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     if (!d->reduces || !variable->is_parameter || d->delays) return;
     if (!d->rebuilt && d->ready_count < d->model->parameters.count)
         d->ready[d->ready_count++] = variable;
-    give_to_bucket(e, d, variable);
-    struct ddp_bucket *b = &d->buckets[d->bucket_of[place_of(variable)]];
+    copy_grad_to_bucket(e, d, variable);
+    struct ddp_bucket *b = &d->buckets[d->bucket_of[index_of(variable)]];
     if (++b->ready < b->parameters) return;
-    if (!d->sent++) d->began = link_now(d->link);
+    if (!d->sent++) d->began_at = link_now(d->link);
     /* Querying the time of a device that computes synchronises with it, so only for the first and the last bucket. */
-    bool asks = e->device->info.simulated || d->sent == d->bucket_count;
-    send_bucket(d, b, asks ? link_now(d->link) : d->began);
+    bool reads_clock = e->device->info.simulated || d->sent == d->bucket_count;
+    send_bucket(d, b, reads_clock ? link_now(d->link) : d->began_at);
 }
 
 /* delay_all_reduce(): reduces all gradients after the first backward of a static graph. */
-static void reduce_late(struct engine *e, struct ddp *d)
+static void delayed_all_reduce(struct engine *e, struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;
-    for (size_t i = 0; i < p->count; i++) give_to_bucket(e, d, p->list[i]);
+    for (size_t i = 0; i < p->count; i++) copy_grad_to_bucket(e, d, p->list[i]);
     for (size_t i = 0; i < d->bucket_count; i++)
         send_bucket(d, &d->buckets[i], link_now(d->link));
     d->delays = false;
@@ -247,7 +247,7 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     tensor_keep(copy);
     e->grad_enabled = false;
     struct tensor *memory = tensor_keep(op_clone(e, *trained));
-    struct tensor *wide = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
+    struct tensor *logits_copy = *loss && *logits ? tensor_keep(op_clone(e, *logits)) : NULL;
     struct tensor *states = *encoded ? tensor_keep(op_clone(e, *encoded)) : NULL;
     struct tensor *deltas = d->model->vision.deltas; /* rope_deltas, without a gradient: its copy is freed at once */
     if (deltas) tensor_drop(e, tensor_keep(op_clone(e, deltas)));
@@ -255,7 +255,7 @@ void ddp_copy_outputs(struct engine *e, const struct ddp *d, struct tensor **los
     if (!e->halted) tensor_set_data(e, copy, memory);
     if (*loss) tensor_drop(e, *logits);
     tensor_drop_all(e, *trained, *encoded);
-    if (*loss) *logits = wide;
+    if (*loss) *logits = logits_copy;
     *trained = copy;
     *encoded = states;
 }
@@ -283,9 +283,9 @@ void ddp_copy_scores(struct engine *e, const struct ddp *d, struct fused_output 
 }
 
 /* initialize_local_used_map(): replaces an existing one. */
-static void count_used(struct engine *e, struct ddp *d)
+static void make_used_map(struct engine *e, struct ddp *d)
 {
-    struct tensor *used = numbers(e, d->model->parameters.count);
+    struct tensor *used = integers(e, d->model->parameters.count);
     tensor_drop(e, d->used);
     d->used = used;
 }
@@ -296,8 +296,8 @@ static void make_first_buckets(struct engine *e, struct ddp *d)
     bool limited = finds_unused(d) && !d->options->is_static;
     if (limited) make_limited_buckets(e, d, parameters, false);
     else make_buckets(e, d, parameters, no_limit, no_limit, false);
-    if (finds_unused(d)) count_used(e, d);
-    if (d->options->is_static) count_used(e, d); /* with both options: allocated twice */
+    if (finds_unused(d)) make_used_map(e, d);
+    if (d->options->is_static) make_used_map(e, d); /* with both options: allocated twice */
     d->delays = d->options->is_static;
 }
 
@@ -311,7 +311,7 @@ const char *ddp_refuses(const struct plim_train_setting *setting)
         return "static_graph fails in torch 2.11 when the first backward is under no_sync(): "
                "accumulate with --reduction each, or without static_graph";
     bool reenters = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;
-    if (reenters && asks_for_unused(setting, false) && !setting->ddp.is_static)
+    if (reenters && sets_find_unused(setting, false) && !setting->ddp.is_static)
         return "DistributedDataParallel with find_unused_parameters, which Trainer asks for with adapters, fails with "
                "a reentrant backward (\"Expected to mark a variable ready only once\"): set "
                "ddp.find_unused_parameters to false";
@@ -334,7 +334,7 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     d->states = calloc(states ? states : 1, sizeof(struct tensor *));
     if (!d->bucket_of || !d->offset || !d->ready || !d->states) return PLIM_NOMEM;
     if (e->halted) return PLIM_OK;
-    for (size_t i = 0; i < p->count; i++) p->list[i]->place = (int32_t)i;
+    for (size_t i = 0; i < p->count; i++) p->list[i]->param_index = (int32_t)i;
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
     assign_buffers(e, d);
@@ -382,7 +382,7 @@ static bool is_ready(const struct ddp *d, const struct tensor *parameter)
 }
 
 /* With static_graph, parameters without a gradient are marked ready after all others. */
-static void ready_the_unused(struct ddp *d)
+static void mark_unused_ready(struct ddp *d)
 {
     const struct parameters *p = &d->model->parameters;
     size_t used = d->ready_count;
@@ -401,11 +401,11 @@ bool ddp_waits_for_unused(const struct ddp *d)
 void ddp_after_backward(struct engine *e, struct ddp *d)
 {
     if (!d->model || !d->reduces) return;
-    if (d->options->is_static && !d->delays && !d->rebuilt) ready_the_unused(d);
-    if (d->delays) reduce_late(e, d);
+    if (d->options->is_static && !d->delays && !d->rebuilt) mark_unused_ready(d);
+    if (d->delays) delayed_all_reduce(e, d);
     const struct parameters *p = &d->model->parameters;
     link_wait(d->link, d->link->free_at);
     d->sent = 0;
     for (size_t i = 0; i < d->bucket_count; i++) d->buckets[i].ready = 0;
-    for (size_t i = 0; i < p->count; i++) take_from_bucket(e, d, p->list[i]);
+    for (size_t i = 0; i < p->count; i++) copy_bucket_to_grad(e, d, p->list[i]);
 }

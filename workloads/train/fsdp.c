@@ -436,7 +436,7 @@ struct tensor *fsdp_after_module(struct engine *e, void *context, struct tensor 
     return y;
 }
 
-void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
+void fsdp_access_weight(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     (void)e, (void)context, (void)first, (void)kind, (void)weight;
 }
@@ -495,7 +495,7 @@ static struct tensor *full_tensor(struct engine *e, const struct fsdp *f, const 
     return full;
 }
 
-struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight)
+struct tensor *fsdp_full_weight(struct engine *e, void *context, struct tensor *weight)
 {
     struct fsdp *f = context;
     const struct fsdp_unit *u = unit_of_module(f, weight);

@@ -247,9 +247,9 @@ static void move_units(struct engine *e, struct fsdp *f, size_t parameters)
 
 /* --- model loaded by rank 0 (cpu_ram_efficient_loading) ----------------------------------------- */
 
-/* distribute_tensor() of a parameter, which comes from the host or from rank 0, into the variable *unsharded (named): on
- * rank 0 this drops the previous parameter first. Allocates padded copies of the shards that are shorter than others,
- * and this rank's shard, which is returned, named. */
+/* distribute_tensor() of a parameter, which comes from the host or from rank 0, into the variable *unsharded (named);
+ * on rank 0 this drops the previous parameter first. Allocates padded copies of the shards that are shorter than
+ * others, and this rank's shard, which is returned, named. */
 static struct tensor *distribute(struct engine *e, const struct fsdp *f, const struct fsdp_parameter *p,
                                  struct tensor **unsharded)
 {
@@ -373,7 +373,7 @@ static bool finds_final_norm(const struct decoder *m)
     return !is_deeper && (!m->setting->lora.r || names_base);
 }
 
-/* Is the parameter's block a unit? accelerate wraps blocks of the classes in _no_split_modules, or those it is given. */
+/* Is the parameter's block a unit? accelerate wraps the classes in _no_split_modules, or those it is given. */
 static bool is_of_unit_block(const struct fsdp *f, const struct tensor *x)
 {
     const struct decoder *m = f->model;
@@ -499,12 +499,13 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
         .first_matrix = FSDP_BLOCKS + (size_t)(model->config->vision.layers + model->config->layers),
         .hooks = {.before_block = fsdp_before_block, .after_block = fsdp_after_block,
                   .before_bare_norm = fsdp_before_bare_norm, .after_bare_norm = fsdp_after_bare_norm, .context = f},
-        .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .context = f, .lend = fsdp_lend}};
+        .modules = {.before = fsdp_before_module, .after = fsdp_after_module, .full_weight = fsdp_full_weight,
+                    .context = f}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     bool has_matrices = f->by_axolotl && setting->lora.r;
     f->unit_count = f->first_matrix + (has_matrices ? model->parameters.count : 0);
     if (has_matrices) {
-        f->modules.look = fsdp_look;
+        f->modules.access = fsdp_access_weight;
         f->modules.type_of = fsdp_type_of;
         f->modules.unshard = fsdp_unshard;
     }

@@ -57,10 +57,10 @@ struct tensor *fsdp_before_bare_norm(struct engine *e, void *context, struct ten
 void fsdp_after_bare_norm(struct engine *e, void *context, struct tensor *y);
 /* Hooks for adapter matrices, which are modules of their own. unshard: a function uses one without calling its
  * module. */
-void fsdp_look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
+void fsdp_access_weight(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight);
 enum plim_dtype fsdp_type_of(struct engine *e, void *context, struct tensor *weight);
 void fsdp_unshard(struct engine *e, void *context, struct tensor *weight);
 /* Hook for a weight of the head that the model itself uses. */
-struct tensor *fsdp_lend(struct engine *e, void *context, struct tensor *weight);
+struct tensor *fsdp_full_weight(struct engine *e, void *context, struct tensor *weight);
 
 #endif

@@ -20,11 +20,11 @@ double link_send(struct link *l, double ready, double bytes, int passes)
     return l->free_at;
 }
 
-void link_meet(struct engine *e, struct link *l)
+void link_barrier(struct engine *e, struct link *l)
 {
     struct tensor *now = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
-    tensor_drop(e, l->met);
-    l->met = now;
+    tensor_drop(e, l->barrier_tensor);
+    l->barrier_tensor = now;
 }
 
 void link_wait(struct link *l, double arrival)

@@ -19,7 +19,7 @@ struct link {
     int64_t world;
     double free_at; /* when everything sent so far has arrived */
     double waited;
-    struct tensor *met; /* the tensor reduced by the last barrier */
+    struct tensor *barrier_tensor; /* the tensor reduced by the last barrier */
 };
 
 /* Returns the current time, or 0 if no time is measured. */
@@ -28,7 +28,7 @@ double link_now(const struct link *l);
  * time of its arrival. */
 double link_send(struct link *l, double ready, double bytes, int passes);
 /* barrier() of the process group. The tensor that it reduces is kept until the next barrier's; takes no time. */
-void link_meet(struct engine *e, struct link *l);
+void link_barrier(struct engine *e, struct link *l);
 /* Makes the following kernels wait for data that arrives at `arrival`. */
 void link_wait(struct link *l, double arrival);
 

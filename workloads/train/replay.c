@@ -118,7 +118,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
     }
-    if (r->setting.sharding != PLIM_SHARDING_ZERO3) trainer_loop_meet(e, &r->setting, &r->link);
+    if (r->setting.sharding != PLIM_SHARDING_ZERO3) trainer_loop_barrier(e, &r->setting, &r->link);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     if (*r->model.refusal) {
         r->refusal = r->model.refusal;
@@ -131,7 +131,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
     if (is_zero) {
         PLIM_TRY(zero_create(e, &r->model, &r->link, &r->zero));
-        trained = &r->zero.sharded;
+        trained = &r->zero.masters;
         r->refusal = zero_fails(&r->zero);
         if (r->refusal) engine_halt(e, HALT_UNSUPPORTED);
     }

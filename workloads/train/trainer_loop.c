@@ -24,12 +24,12 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
     return NULL;
 }
 
-void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
+void trainer_loop_barrier(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
     bool has_data = plim_loop_is_trl(setting->loop) && setting->loop != PLIM_LOOP_TRL_GRPO && !setting->images.count;
     if (!has_data || setting->sharding < PLIM_SHARDING_DDP) return;
     for (int i = 0; i < 2; i++) {
-        link_meet(e, link);
+        link_barrier(e, link);
         tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
     }
 }

@@ -51,7 +51,7 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting);
 /* The barriers at which the ranks of TRL's trainers wait for one another around the data set, before the model is moved
  * to the GPU, or with ZeRO 3, where it is already there, before DeepSpeed partitions it. Does nothing in other loops,
  * on one GPU, in GRPOTrainer, which prepares no data set, and in SFTTrainer with images, likewise. */
-void trainer_loop_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
+void trainer_loop_barrier(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* The model must outlive the loop. */
 enum plim_status trainer_loop_create(struct engine *e, struct decoder *model, uint64_t seed,

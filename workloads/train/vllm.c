@@ -136,7 +136,7 @@ void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struc
         tensor_drop_all(e, sum, number);
     }
     if (setting->sharding < PLIM_SHARDING_DDP) return;
-    link_meet(e, link); /* wait_for_everyone() */
+    link_barrier(e, link); /* wait_for_everyone() */
     tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1))));
 }
 

@@ -7,7 +7,7 @@
 #include "zero_internal.h"
 #include "zero_offload.h"
 
-enum { REDUCTION = 1 }; /* stream of collectives with overlap_comm */
+enum { REDUCTION_STREAM = 1 }; /* stream of collectives with overlap_comm */
 
 /* --- the model's outputs ---------------------------------------------------------------------- */
 
@@ -31,12 +31,12 @@ void zero_before_forward(struct engine *e, struct zero *z, struct batch *given)
     zero_after_forward(e, z);
     given->inputs = z->inputs = prepare_input(e, z, given->inputs);
     given->pixels = z->pixels = prepare_input(e, z, given->pixels);
-    if (z->gathered && !e->halted) zero3_begin(e, z->gathered);
+    if (z->stage3 && !e->halted) zero3_begin_forward(e, z->stage3);
 }
 
 void zero_leave_model(struct engine *e, struct zero *z, int outputs)
 {
-    if (z->model && z->gathered) zero3_leave_model(e, z->gathered, outputs);
+    if (z->model && z->stage3) zero3_leave_model(e, z->stage3, outputs);
 }
 
 void zero_after_forward(struct engine *e, struct zero *z)
@@ -53,7 +53,7 @@ struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss,
     if (zero_divides(z)) z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
     struct tensor *scaled = tensor_keep(op_mul_scalar(e, divided, 1));
     tensor_drop(e, divided);
-    if (z->gathered) zero3_turn(e, z->gathered);
+    if (z->stage3) zero3_begin_backward(e, z->stage3);
     return scaled;
 }
 
@@ -68,11 +68,11 @@ static void drop_grad(struct engine *e, struct tensor *parameter)
 
 /* allreduce_and_copy_with_multiple_ranks(): runs owned by several ranks are flattened, a single one is sent in
  * place. */
-static void send_pieces(struct engine *e, struct zero *z, int pieces, int64_t elements)
+static void all_reduce_runs(struct engine *e, struct zero *z, int runs, int64_t elements)
 {
-    if (!pieces) return;
+    if (!runs) return;
     struct tensor *flat = NULL;
-    if (pieces > 1) {
+    if (runs > 1) {
         flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(elements)));
         buffer_copy(e, elements, flat, zero_dtype(z));
     }
@@ -86,26 +86,26 @@ static void send_pieces(struct engine *e, struct zero *z, int pieces, int64_t el
 /* average_tensor(): divides the bucket into runs of adjacent gradients that belong to one rank. */
 static void average(struct engine *e, struct zero *z)
 {
-    int pieces = 0;
+    int runs = 0;
     int64_t elements = 0, previous = -1;
     struct zero_bucket *b = &z->bucket;
     for (size_t i = 0; i < b->count; i++) {
         const struct zero_weight *w = &z->weights[b->weights[i]];
-        int64_t n = tensor_elements(w->parameter), part = w->group->part, rank = w->offset / part;
+        int64_t n = tensor_elements(w->parameter), size = w->group->partition_size, rank = w->offset / size;
         for (int64_t at = 0; at < n; rank++) {
-            int64_t end = (rank + 1) * part - w->offset, size = (end < n ? end : n) - at;
+            int64_t end = (rank + 1) * size - w->offset, count = (end < n ? end : n) - at;
             if (rank != previous && elements > z->options->bucket_elements) {
-                send_pieces(e, z, pieces, elements);
-                pieces = 0;
+                all_reduce_runs(e, z, runs, elements);
+                runs = 0;
                 elements = 0;
             }
-            pieces += rank != previous;
-            elements += size;
+            runs += rank != previous;
+            elements += count;
             previous = rank;
-            at += size;
+            at += count;
         }
     }
-    send_pieces(e, z, pieces, elements);
+    all_reduce_runs(e, z, runs, elements);
 }
 
 /* buffered_reduce_fallback(): without contiguous gradients. */
@@ -116,11 +116,11 @@ static void average_copies(struct engine *e, struct zero *z)
     for (size_t i = 0; i < z->count && z->overlaps; i++) /* of earlier buckets */
         if (z->weights[i].is_reduced && !z->weights[i].is_owned)
             drop_grad(e, z->weights[i].parameter);
-    send_pieces(e, z, b->count > 1 ? 2 : 1, b->elements);
+    all_reduce_runs(e, z, b->count > 1 ? 2 : 1, b->elements);
 }
 
 /* copy_grads_in_partition() */
-static void keep_owned(struct engine *e, struct zero *z, struct tensor *parameter)
+static void copy_owned_grad(struct engine *e, struct zero *z, struct tensor *parameter)
 {
     if (e->halted) return;
     if (!z->owned) {
@@ -139,13 +139,13 @@ static void reduce_bucket(struct engine *e, struct zero *z)
     struct zero_bucket *b = &z->bucket;
     bool contiguous = z->contiguous;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    e->stream = z->overlaps ? REDUCTION : 0;
+    e->stream = z->overlaps ? REDUCTION_STREAM : 0;
     if (contiguous) average(e, z);
     else average_copies(e, z);
     for (size_t i = 0; i < b->count && !e->halted; i++) {
         struct zero_weight *w = &z->weights[b->weights[i]];
         if (w->is_owned && z->offloads) zero_offload_gradient(e, z, w);
-        else if (w->is_owned && contiguous) keep_owned(e, z, w->parameter);
+        else if (w->is_owned && contiguous) copy_owned_grad(e, z, w->parameter);
         else if (!w->is_owned && z->stage == 2 && !(z->overlaps && !contiguous))
             drop_grad(e, w->parameter);
         w->is_reduced = true;
@@ -159,7 +159,7 @@ static void reduce_bucket(struct engine *e, struct zero *z)
 /* --- gradients, one by one -------------------------------------------------------------------- */
 
 /* setup_buckets() */
-static void take_buckets(struct engine *e, struct zero *z)
+static void allocate_buckets(struct engine *e, struct zero *z)
 {
     struct zero_bucket *b = &z->bucket;
     if (b->buffer[0] || !z->contiguous) return;
@@ -172,10 +172,10 @@ static void take_buckets(struct engine *e, struct zero *z)
 }
 
 /* reduce_independent_p_g_buckets_and_remove_grads() */
-static void add_to_bucket(struct engine *e, struct zero *z, size_t place)
+static void add_to_bucket(struct engine *e, struct zero *z, size_t index)
 {
     struct zero_bucket *b = &z->bucket;
-    struct tensor *parameter = z->weights[place].parameter;
+    struct tensor *parameter = z->weights[index].parameter;
     int64_t n = tensor_elements(parameter), room = z->options->bucket_elements;
     if (b->elements + n > room) {
         reduce_bucket(e, z);
@@ -185,26 +185,26 @@ static void add_to_bucket(struct engine *e, struct zero *z, size_t place)
     if (z->contiguous && n <= room)
         zero_move_grad(e, parameter->grad, b->buffer[b->current], b->elements);
     b->elements += n;
-    b->weights[b->count++] = place;
+    b->weights[b->count++] = index;
 }
 
 void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
 {
     struct zero *z = context;
     if (!variable->is_parameter || e->halted) return;
-    if (z->gathered) {
+    if (z->stage3) {
         zero3_accumulated(e, z, variable);
         return;
     }
-    take_buckets(e, z);
+    allocate_buckets(e, z);
     if (z->stage == 2 || (z->overlaps && z->reduces))
-        add_to_bucket(e, z, (size_t)variable->place);
+        add_to_bucket(e, z, (size_t)variable->param_index);
 }
 
 /* --- the end of backward ---------------------------------------------------------------------- */
 
 /* Stores this micro-step's owned gradients, or adds them to those of the earlier micro-steps. */
-static void add_up(struct engine *e, struct zero *z, const struct zero_group *g)
+static void accumulate(struct engine *e, struct zero *z, const struct zero_group *g)
 {
     for (size_t i = g->first; i < g->end; i++) {
         struct zero_weight *w = &z->weights[i];
@@ -227,7 +227,8 @@ static void pad(struct engine *e, const struct zero *z, struct zero_group *g)
     int64_t have = 0, from;
     for (size_t i = g->first; i < g->end; i++)
         if (z->weights[i].is_owned) have += zero_owned(z, &z->weights[i], &from);
-    if (have < g->part) g->padding = tensor_keep(op_full(e, zero_dtype(z), SHAPE(g->part - have), 0));
+    int64_t missing = g->partition_size - have;
+    if (missing > 0) g->padding = tensor_keep(op_full(e, zero_dtype(z), SHAPE(missing), 0));
 }
 
 static void drop(struct engine *e, struct tensor **x)
@@ -239,7 +240,7 @@ static void drop(struct engine *e, struct tensor **x)
 void zero_after_backward(struct engine *e, struct zero *z)
 {
     if (!z->model) return;
-    if (z->gathered) {
+    if (z->stage3) {
         zero3_after_backward(e, z);
     } else if (z->stage == 2 || z->reduces) {
         for (size_t i = 0; i < z->count && z->stage == 1 && !z->overlaps; i++)
@@ -252,7 +253,7 @@ void zero_after_backward(struct engine *e, struct zero *z)
             w->is_reduced = false;
         }
         for (int i = 0; i < z->group_count && !z->offloads; i++) {
-            add_up(e, z, &z->groups[i]);
+            accumulate(e, z, &z->groups[i]);
             if (z->reduces) pad(e, z, &z->groups[i]);
         }
         drop(e, &z->bucket.buffer[0]);

@@ -48,25 +48,25 @@
 
 #include "zero_state.h"
 
-enum { ZERO3_GATHERING = 1, ZERO3_REDUCING }; /* streams besides the default one, under overlap_comm */
+enum { ZERO3_ALL_GATHER_STREAM = 1, ZERO3_REDUCE_STREAM }; /* streams besides the default one, under overlap_comm */
 
-enum zero3_state { ZERO3_AWAY, ZERO3_COMING, ZERO3_HERE };
+enum zero3_status { ZERO3_NOT_AVAILABLE, ZERO3_INFLIGHT, ZERO3_AVAILABLE }; /* ZeroParamStatus */
 
 struct zero3_parameter {
-    struct tensor *whole;
-    int64_t elements, piece; /* of the full parameter; of a rank's partition */
-    enum zero3_state state;
-    int active;    /* number of modules that need it now */
-    int64_t until; /* the last step of the trace for which it was gathered; -1: none */
-    bool awaited;  /* gathered, but not waited for yet */
-    bool of_leaf;  /* its gradient is reduced together with those of its module */
-    struct zero3_gathering *from;  /* its all-gather */
-    struct zero3_parameter *next;  /* the next parameter of that all-gather */
-    struct tensor *staged; /* its partition, copied from the host, with offload_param; otherwise NULL */
+    struct tensor *tensor;               /* of the model; has memory while the parameter is gathered */
+    int64_t elements, partition_size;    /* of the full parameter; of a rank's partition, in elements */
+    enum zero3_status status;
+    int active_modules;                  /* number of modules that need it now */
+    int64_t fetched_for;                 /* the last step of the trace for which it was gathered; -1: none */
+    bool pending;                        /* gathered, but not waited for yet */
+    bool of_leaf;                        /* its gradient is reduced together with those of its module */
+    struct zero3_all_gather *all_gather; /* that gathers it */
+    struct zero3_parameter *next;        /* the next parameter of that all-gather */
+    struct tensor *staged;               /* its partition, copied from the host, with offload_param; otherwise NULL */
 };
 
 /* An all-gather, until all of its parameters have been waited for. */
-struct zero3_gathering {
+struct zero3_all_gather {
     struct zero3_parameter *first;
     /* The buffers of floating-point parameters and of integer codes; both NULL: a single parameter is gathered into its
      * own memory. */
@@ -81,7 +81,7 @@ struct zero3_module {
     struct zero3 *z;
     struct zero3_parameter *parameter[EXPERTS_WEIGHTS]; /* in the order of the model; at most EXPERTS_WEIGHTS */
     size_t count;
-    bool holds[EXPERTS_WEIGHTS]; /* for each parameter: the module is running and needs it */
+    bool active[EXPERTS_WEIGHTS]; /* for each parameter: the module is running and needs it */
     struct node_hook before_backward, after_backward, reduce;
     size_t last_release; /* 1 + the index in zero3.releases of the module's latest release; 0: none yet */
 };
@@ -94,7 +94,7 @@ struct zero3_release {
 };
 
 /* Parameters that are updated together: a sub-group. */
-struct zero3_group {
+struct zero3_sub_group {
     size_t first, end; /* indices in `updated` */
     int64_t offset, elements; /* of their partitions in `flat` */
 };
@@ -107,14 +107,14 @@ struct zero3_use {
 
 struct zero3 {
     struct zero *zero;
-    struct zero3_parameter *parameters; /* indexed by the tensors' `place`: the frozen ones, then the trainable ones */
+    struct zero3_parameter *parameters; /* indexed by the tensors' `param_index`: frozen ones, then trainable ones */
     size_t count, frozen;
     struct tensor *flat; /* this rank's partitions of the trainable parameters */
-    int64_t part;        /* its number of elements */
+    int64_t partition_elements; /* its number of elements */
     struct zero3_parameter **updated; /* in the optimizer's order, group by group */
-    struct zero3_group *groups; /* room for one per parameter */
-    struct tensor **norms; /* of the groups */
-    size_t group_count;
+    struct zero3_sub_group *sub_groups; /* room for one per parameter */
+    struct tensor **norms; /* of the sub-groups */
+    size_t sub_group_count;
     struct zero3_module *modules; /* NN_KINDS for each parameter, followed by `model` and `caller` */
     struct zero3_module *model; /* stands for any module without parameters of its own */
     struct zero3_module *caller; /* the model, or the caller of its forward(), which reads TRL's head */
@@ -129,8 +129,8 @@ struct zero3 {
     size_t next_use; /* the first use that has not been prefetched yet */
     int64_t live;    /* number of gathered elements */
     struct zero3_parameter **chosen; /* room for all parameters */
-    struct zero3_gathering *gatherings; /* one per parameter */
-    size_t next_gathering;              /* where the search for an unused one starts */
+    struct zero3_all_gather *all_gathers; /* one per parameter */
+    size_t next_all_gather;               /* where the search for an unused one starts */
     struct zero3_parameter **persistent; /* in the order of the modules */
     size_t persistent_count;
     struct zero3_release *releases;
@@ -143,21 +143,21 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
                                     void (*reduce_leaf)(struct engine *e, void *context)) PLIM_MUST_CHECK;
 void zero3_trace_finish(struct zero3 *z);
 /* Call at the start of a forward. */
-void zero3_begin(struct engine *e, struct zero3 *z);
+void zero3_begin_forward(struct engine *e, struct zero3 *z);
 /* Call when the model has returned. `outputs`: the number of its outputs that backward starts from. */
 void zero3_leave_model(struct engine *e, struct zero3 *z, int outputs);
 /* Call at the start of its backward: the model's hook is registered at each of these outputs. */
-void zero3_turn(struct engine *e, struct zero3 *z);
+void zero3_begin_backward(struct engine *e, struct zero3 *z);
 /* Frees all gathered parameters, whether they are needed or not. */
-void zero3_partition(struct engine *e, struct zero3 *z);
+void zero3_partition_all(struct engine *e, struct zero3 *z);
 /* Returns the type of a parameter's partitions: the compute type; codes of quantised weights keep theirs. */
 enum plim_dtype zero3_dtype(const struct zero *z, const struct zero3_parameter *p);
 /* param.data = torch.empty(0). A tensor that a checkpointed region has saved keeps the memory until its backward, which
  * then uses it instead of the parameter that is gathered again. */
-void zero3_let_go(struct engine *e, struct zero3_parameter *p);
+void zero3_free_param(struct engine *e, struct zero3_parameter *p);
 /* Allocates a partition on the GPU if it comes from the host (offload_param). Returns it, named, or NULL if the
  * partition is on the GPU anyway. */
-struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p);
+struct tensor *zero3_copy_from_host(struct engine *e, const struct zero *z, const struct zero3_parameter *p);
 /* True if both integer codes and other parameters are below the threshold. */
 bool zero3_mixes_persistent(const struct zero3 *z);
 /* Gathers the parameters below the threshold, which then stay gathered. */

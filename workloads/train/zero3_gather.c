@@ -8,7 +8,7 @@
 
 static int64_t bytes_of(const struct zero3_parameter *p, int64_t elements)
 {
-    return elements * plim_dtype_size((enum plim_dtype)p->whole->a.dtype);
+    return elements * plim_dtype_size((enum plim_dtype)p->tensor->a.dtype);
 }
 
 static bool persists(const struct zero3 *z, const struct zero3_parameter *p)
@@ -16,39 +16,39 @@ static bool persists(const struct zero3 *z, const struct zero3_parameter *p)
     return p->elements <= z->zero->options->persistent_elements;
 }
 
-static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
+static void allocate(struct engine *e, struct zero3_parameter *p, int64_t elements)
 {
-    storage_resize(e, p->whole->storage, bytes_of(p, elements));
-    p->whole->a.data = p->whole->storage->address;
+    storage_resize(e, p->tensor->storage, bytes_of(p, elements));
+    p->tensor->a.data = p->tensor->storage->address;
 }
 
-void zero3_let_go(struct engine *e, struct zero3_parameter *p)
+void zero3_free_param(struct engine *e, struct zero3_parameter *p)
 {
-    if (!p->whole->storage->block) return; /* take_own() */
+    if (!p->tensor->storage->block) return; /* use_own_partition() */
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct storage *none = storage_get(e, 0);
     engine_set_class(e, before);
     if (!none) return;
-    plim_allocator_record_stream(e->allocator, p->whole->storage->block, 0);
-    storage_put(e, p->whole->storage);
-    p->whole->storage = none;
-    p->whole->a.data = 0;
+    plim_allocator_record_stream(e->allocator, p->tensor->storage->block, 0);
+    storage_put(e, p->tensor->storage);
+    p->tensor->storage = none;
+    p->tensor->a.data = 0;
 }
 
 enum plim_dtype zero3_dtype(const struct zero *z, const struct zero3_parameter *p)
 {
-    return p->whole->is_codes ? (enum plim_dtype)p->whole->a.dtype : zero_dtype(z);
+    return p->tensor->is_codes ? (enum plim_dtype)p->tensor->a.dtype : zero_dtype(z);
 }
 
-struct tensor *zero3_fetch(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
+struct tensor *zero3_copy_from_host(struct engine *e, const struct zero *z, const struct zero3_parameter *p)
 {
     if (!zero_offloads_parameters(z) || e->halted) return NULL;
-    struct tensor *piece = tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->piece)));
-    buffer_copy(e, p->piece, piece, zero3_dtype(z, p));
-    return piece;
+    struct tensor *partition = tensor_keep(tensor_empty(e, zero3_dtype(z, p), SHAPE(p->partition_size)));
+    buffer_copy(e, p->partition_size, partition, zero3_dtype(z, p));
+    return partition;
 }
 
-static void put_down(struct engine *e, struct tensor **x)
+static void drop(struct engine *e, struct tensor **x)
 {
     tensor_drop(e, *x);
     *x = NULL;
@@ -56,68 +56,68 @@ static void put_down(struct engine *e, struct tensor **x)
 
 /* --- one all-gather --------------------------------------------------------------------------- */
 
-static struct zero3_gathering *new_gathering(struct zero3 *z)
+static struct zero3_all_gather *new_all_gather(struct zero3 *z)
 {
-    while (z->gatherings[z->next_gathering].waiting) z->next_gathering = (z->next_gathering + 1) % z->count;
-    return &z->gatherings[z->next_gathering];
+    while (z->all_gathers[z->next_all_gather].waiting) z->next_all_gather = (z->next_all_gather + 1) % z->count;
+    return &z->all_gathers[z->next_all_gather];
 }
 
 /* With one rank a partition is the full parameter; if it is on the GPU it is used directly. */
-static void take_own(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
+static void use_own_partition(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
-    if (z->flat) p->whole->a.data = z->flat->a.data;
-    else hold(e, p, p->piece);
+    if (z->flat) p->tensor->a.data = z->flat->a.data;
+    else allocate(e, p, p->partition_size);
 }
 
 static bool is_integer(const struct zero3_parameter *p)
 {
-    return p->whole->a.dtype == PLIM_U8;
+    return p->tensor->a.dtype == PLIM_U8;
 }
 
 /* _all_gather_dtype(): gathers floating-point parameters into one buffer and all others into another. */
 static void gather_into_buffers(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list,
-                                struct zero3_gathering *g)
+                                struct zero3_all_gather *g)
 {
     for (int integers = 0; integers < 2; integers++) {
         enum plim_dtype dtype = PLIM_U8;
-        int64_t pieces = 0;
+        int64_t elements = 0;
         for (size_t i = 0; i < count; i++) {
             if (is_integer(list[i]) != integers) continue;
-            dtype = (enum plim_dtype)list[i]->whole->a.dtype;
-            pieces += list[i]->piece;
+            dtype = (enum plim_dtype)list[i]->tensor->a.dtype;
+            elements += list[i]->partition_size;
         }
-        if (!pieces) continue;
-        g->flat[integers] = tensor_keep(tensor_empty(e, dtype, SHAPE(pieces * z->zero->world)));
+        if (!elements) continue;
+        g->flat[integers] = tensor_keep(tensor_empty(e, dtype, SHAPE(elements * z->zero->world)));
         for (size_t i = 0; i < count; i++)
-            if (is_integer(list[i]) == integers) list[i]->staged = zero3_fetch(e, z->zero, list[i]);
-        buffer_copy(e, pieces, g->flat[integers], dtype);
-        for (size_t i = count; i-- > 0;) put_down(e, &list[i]->staged);
+            if (is_integer(list[i]) == integers) list[i]->staged = zero3_copy_from_host(e, z->zero, list[i]);
+        buffer_copy(e, elements, g->flat[integers], dtype);
+        for (size_t i = count; i-- > 0;) drop(e, &list[i]->staged);
     }
 }
 
 /* all_gather_coalesced() of parameters in the order of the model. */
-static void gather(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list)
+static void all_gather(struct engine *e, struct zero3 *z, size_t count, struct zero3_parameter *const *list)
 {
     int64_t bytes = 0;
     if (!count || e->halted) return;
-    struct zero3_gathering *g = new_gathering(z);
-    *g = (struct zero3_gathering){.first = list[0], .waiting = count, .region = checkpoint_hold(e)};
+    struct zero3_all_gather *g = new_all_gather(z);
+    *g = (struct zero3_all_gather){.first = list[0], .waiting = count, .region = checkpoint_hold(e)};
     for (size_t i = 0; i < count; i++) {
         struct zero3_parameter *p = list[i];
-        bytes += bytes_of(p, p->piece * z->zero->world);
+        bytes += bytes_of(p, p->partition_size * z->zero->world);
         z->live += p->elements;
-        p->state = ZERO3_COMING;
-        p->from = g;
+        p->status = ZERO3_INFLIGHT;
+        p->all_gather = g;
         p->next = i + 1 < count ? list[i + 1] : NULL;
-        p->awaited = true;
+        p->pending = true;
     }
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
+    e->stream = z->zero->overlaps ? ZERO3_ALL_GATHER_STREAM : 0;
     if (z->zero->world == 1) {
-        for (size_t i = 0; i < count; i++) take_own(e, z, list[i]);
+        for (size_t i = 0; i < count; i++) use_own_partition(e, z, list[i]);
     } else if (count == 1) {
-        hold(e, g->first, g->first->piece * z->zero->world);
-        g->staged = zero3_fetch(e, z->zero, g->first);
+        allocate(e, g->first, g->first->partition_size * z->zero->world);
+        g->staged = zero3_copy_from_host(e, z->zero, g->first);
     } else {
         gather_into_buffers(e, z, count, list, g);
     }
@@ -127,44 +127,44 @@ static void gather(struct engine *e, struct zero3 *z, size_t count, struct zero3
 }
 
 /* Copies a gathered parameter out of the buffer `flat`; NULL: it is already in its own memory. */
-static void take_out(struct engine *e, struct zero3_parameter *p, struct tensor *flat)
+static void copy_out(struct engine *e, struct zero3_parameter *p, struct tensor *flat)
 {
-    if (flat) hold(e, p, p->elements);
-    if (flat) buffer_copy(e, p->elements, flat, (enum plim_dtype)p->whole->a.dtype);
-    p->state = ZERO3_HERE;
+    if (flat) allocate(e, p, p->elements);
+    if (flat) buffer_copy(e, p->elements, flat, (enum plim_dtype)p->tensor->a.dtype);
+    p->status = ZERO3_AVAILABLE;
 }
 
 /* Waiting for the first parameter of a list copies all out of the buffer, which is freed after waiting for the last. */
-static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
+static void wait_for(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
-    struct zero3_gathering *g = p->from;
-    if (!p->awaited || e->halted) return;
-    p->awaited = false;
-    e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
+    struct zero3_all_gather *g = p->all_gather;
+    if (!p->pending || e->halted) return;
+    p->pending = false;
+    e->stream = z->zero->overlaps ? ZERO3_ALL_GATHER_STREAM : 0;
     link_wait(z->zero->link, g->arrival);
-    put_down(e, &g->staged);
-    struct zero3_parameter *first = p->state == ZERO3_COMING ? g->first : NULL;
+    drop(e, &g->staged);
+    struct zero3_parameter *first = p->status == ZERO3_INFLIGHT ? g->first : NULL;
     for (int integers = 0; integers < 2; integers++)
         for (struct zero3_parameter *q = first; q; q = q->next)
-            if (is_integer(q) == integers) take_out(e, q, g->flat[integers]);
+            if (is_integer(q) == integers) copy_out(e, q, g->flat[integers]);
     if (--g->waiting == 0) {
         checkpoint_let_go(e, g->region);
-        for (int integers = 0; integers < 2; integers++) put_down(e, &g->flat[integers]);
+        for (int integers = 0; integers < 2; integers++) drop(e, &g->flat[integers]);
     }
     e->stream = 0;
 }
 
-static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
+static void release_param(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
-    if (p->state != ZERO3_HERE || p->active || e->halted) return;
-    zero3_let_go(e, p);
-    p->state = ZERO3_AWAY;
+    if (p->status != ZERO3_AVAILABLE || p->active_modules || e->halted) return;
+    zero3_free_param(e, p);
+    p->status = ZERO3_NOT_AVAILABLE;
     z->live -= p->elements;
 }
 
 /* --- prefetching ------------------------------------------------------------------------------ */
 
-static int by_place(const void *a, const void *b)
+static int by_index(const void *a, const void *b)
 {
     const struct zero3_parameter *x = *(struct zero3_parameter *const *)a, *y = *(struct zero3_parameter *const *)b;
     return (x > y) - (x < y);
@@ -174,14 +174,14 @@ static int by_place(const void *a, const void *b)
 static void skip_own(struct zero3 *z, const struct zero3_module *m)
 {
     size_t own = 0;
-    for (size_t i = 0; i < m->count; i++) own += m->parameter[i]->until < z->step;
+    for (size_t i = 0; i < m->count; i++) own += m->parameter[i]->fetched_for < z->step;
     for (; own > 0 && z->next_use < z->use_count; own--) {
         const struct zero3_use *use = &z->uses[z->next_use++];
-        use->parameter->until = use->step;
+        use->parameter->fetched_for = use->step;
     }
 }
 
-static void gather_ahead(struct engine *e, struct zero3 *z)
+static void prefetch(struct engine *e, struct zero3 *z)
 {
     const struct plim_zero *options = z->zero->options;
     int64_t limit = options->live_elements - z->live, elements = 0;
@@ -190,34 +190,34 @@ static void gather_ahead(struct engine *e, struct zero3 *z)
     while (z->next_use < z->use_count && elements < limit) {
         const struct zero3_use *use = &z->uses[z->next_use++];
         struct zero3_parameter *p = use->parameter;
-        if (use->step > p->until) p->until = use->step;
-        if (p->state != ZERO3_AWAY) continue;
-        p->state = ZERO3_COMING;
+        if (use->step > p->fetched_for) p->fetched_for = use->step;
+        if (p->status != ZERO3_NOT_AVAILABLE) continue;
+        p->status = ZERO3_INFLIGHT;
         elements += p->elements;
         z->chosen[count++] = p;
     }
-    qsort(z->chosen, count, sizeof(struct zero3_parameter *), by_place);
-    gather(e, z, count, z->chosen);
+    qsort(z->chosen, count, sizeof(struct zero3_parameter *), by_index);
+    all_gather(e, z, count, z->chosen);
 }
 
 /* Frees parameters that were prefetched and not used. */
-static void drop_awaited(struct engine *e, struct zero3 *z)
+static void release_pending(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->count; i++) {
         struct zero3_parameter *p = &z->parameters[i];
-        if (!p->awaited) continue;
-        await(e, z, p);
-        give_up(e, z, p);
+        if (!p->pending) continue;
+        wait_for(e, z, p);
+        release_param(e, z, p);
     }
 }
 
 /* _invalidate_trace(): there is no trace, and none is recorded, until the next forward begins. */
-static void forget_trace(struct engine *e, struct zero3 *z)
+static void invalidate_trace(struct engine *e, struct zero3 *z)
 {
     z->is_complete = z->records = false;
     z->order_count = z->use_count = z->next_use = 0;
-    for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
-    drop_awaited(e, z);
+    for (size_t i = 0; i < z->count; i++) z->parameters[i].fetched_for = -1;
+    release_pending(e, z);
 }
 
 /* trace_prologue(): true if the module is the next one of the trace. It is not if an evaluation before the first step
@@ -229,28 +229,28 @@ static bool is_of_trace(const struct zero3 *z, const struct zero3_module *m)
 
 /* --- start and end of a module ---------------------------------------------------------------- */
 
-/* fetch_sub_module() */
-static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
+/* PartitionedParameterCoordinator.fetch_sub_module() */
+static void fetch_sub_module(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     struct zero3_parameter *missing[EXPERTS_WEIGHTS];
     size_t count = 0;
     if (e->halted) return;
-    if (z->is_complete && !is_of_trace(z, m)) forget_trace(e, z);
+    if (z->is_complete && !is_of_trace(z, m)) invalidate_trace(e, z);
     if (z->records && z->order_count == z->order_capacity) {
         engine_fail(e, PLIM_INTERNAL);
         return;
     }
     if (z->records) z->order[z->order_count++] = m;
     for (size_t i = 0; i < m->count; i++)
-        if (m->parameter[i]->state == ZERO3_AWAY) missing[count++] = m->parameter[i];
-    gather(e, z, count, missing);
+        if (m->parameter[i]->status == ZERO3_NOT_AVAILABLE) missing[count++] = m->parameter[i];
+    all_gather(e, z, count, missing);
     for (size_t i = 0; i < m->count; i++) {
-        if (!m->holds[i]) m->parameter[i]->active++;
-        m->holds[i] = true;
-        await(e, z, m->parameter[i]);
+        if (!m->active[i]) m->parameter[i]->active_modules++;
+        m->active[i] = true;
+        wait_for(e, z, m->parameter[i]);
     }
     if (z->is_complete) skip_own(z, m);
-    if (z->is_complete) gather_ahead(e, z);
+    if (z->is_complete) prefetch(e, z);
     z->step++;
 }
 
@@ -272,7 +272,7 @@ static uint32_t find_released(const struct zero3 *z, const struct zero3_module *
     uint32_t released = 0;
     for (size_t i = 0; i < m->count; i++) {
         const struct zero3_parameter *p = m->parameter[i];
-        bool stays = persists(z, p) || p->until > z->step || is_used_soon(z, p);
+        bool stays = persists(z, p) || p->fetched_for > z->step || is_used_soon(z, p);
         if (!stays) released |= 1u << i;
     }
     return released;
@@ -298,15 +298,15 @@ static uint32_t released_by(struct engine *e, struct zero3 *z, struct zero3_modu
     return z->releases[z->release_count - 1].released;
 }
 
-/* release_sub_module() */
-static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
+/* PartitionedParameterCoordinator.release_sub_module() */
+static void release_sub_module(struct engine *e, struct zero3 *z, struct zero3_module *m)
 {
     uint32_t released = !m->count ? 0 : z->is_complete ? released_by(e, z, m) : UINT32_MAX;
     for (size_t i = 0; i < m->count; i++) {
         struct zero3_parameter *p = m->parameter[i];
-        if (m->holds[i]) p->active--;
-        m->holds[i] = false;
-        if ((released >> i) & 1) give_up(e, z, p);
+        if (m->active[i]) p->active_modules--;
+        m->active[i] = false;
+        if ((released >> i) & 1) release_param(e, z, p);
     }
 }
 
@@ -314,14 +314,14 @@ static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
 
 static struct zero3_module *module_of(struct zero3 *z, struct tensor *const *weights, int kind)
 {
-    return &z->modules[(size_t)weights[0]->place * NN_KINDS + (size_t)kind];
+    return &z->modules[(size_t)weights[0]->param_index * NN_KINDS + (size_t)kind];
 }
 
-static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *const *weights)
+static void set_module_parameters(struct zero3 *z, struct zero3_module *m, struct tensor *const *weights)
 {
     if (m->count) return;
-    for (; weights[m->count]; m->count++) m->parameter[m->count] = &z->parameters[weights[m->count]->place];
-    qsort(m->parameter, m->count, sizeof m->parameter[0], by_place);
+    for (; weights[m->count]; m->count++) m->parameter[m->count] = &z->parameters[weights[m->count]->param_index];
+    qsort(m->parameter, m->count, sizeof m->parameter[0], by_index);
 }
 
 /* Reduces a leaf's gradients when backward has reached its `input` (taken if floating), before its parameters are
@@ -339,9 +339,9 @@ static struct tensor *before_forward(struct engine *e, void *context,
                                      struct tensor *const *weights, int kind, struct tensor *x)
 {
     struct zero3_module *m = module_of(context, weights, kind);
-    if (kind != NN_ADAPTED && kind != NN_MODEL && kind != NN_LOOKS) name_module(context, m, weights);
-    enter(e, context, m);
-    struct tensor *input = kind == NN_OWN || kind == NN_LOOKS ? x : autograd_mark(e, x, &m->after_backward);
+    if (kind != NN_ADAPTED && kind != NN_MODEL && kind != NN_ACCESSES) set_module_parameters(context, m, weights);
+    fetch_sub_module(e, context, m);
+    struct tensor *input = kind == NN_OWN || kind == NN_ACCESSES ? x : autograd_mark(e, x, &m->after_backward);
     return kind == NN_LEAF && input != x ? reduced_together(e, m, input) : input;
 }
 
@@ -349,12 +349,12 @@ static struct tensor *after_forward(struct engine *e, void *context,
                                     struct tensor *const *weights, int kind, struct tensor *y)
 {
     struct zero3_module *m = module_of(context, weights, kind);
-    leave(e, context, m);
+    release_sub_module(e, context, m);
     return autograd_mark(e, y, &m->before_backward);
 }
 
 /* Adds a parameter to a module. At steps at which the module has already ended once, it does not free this one. */
-static void put_among(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
+static void add_external_parameter(struct engine *e, struct zero3_module *m, struct zero3_parameter *p)
 {
     size_t at = m->count;
     for (size_t i = 0; i < m->count; i++)
@@ -365,10 +365,10 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
     }
     for (; at > 0 && m->parameter[at - 1] > p; at--) {
         m->parameter[at] = m->parameter[at - 1];
-        m->holds[at] = m->holds[at - 1];
+        m->active[at] = m->active[at - 1];
     }
     m->parameter[at] = p;
-    m->holds[at] = false;
+    m->active[at] = false;
     m->count++;
     for (size_t i = m->last_release; i > 0; i = m->z->releases[i - 1].before) {
         uint32_t *released = &m->z->releases[i - 1].released, below = (1u << at) - 1;
@@ -377,45 +377,46 @@ static void put_among(struct engine *e, struct zero3_module *m, struct zero3_par
 }
 
 /* param.all_gather(), outside of the trace. */
-static void gather_now(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
+static void all_gather_now(struct engine *e, const struct zero3 *z, struct zero3_parameter *p)
 {
-    hold(e, p, p->piece * z->zero->world);
-    tensor_drop(e, zero3_fetch(e, z->zero, p));
-    p->state = ZERO3_HERE;
+    allocate(e, p, p->partition_size * z->zero->world);
+    tensor_drop(e, zero3_copy_from_host(e, z->zero, p));
+    p->status = ZERO3_AVAILABLE;
 }
 
 /* Hook: a parameter that is read from outside its module while it is not gathered is gathered, and from then on also
  * belongs to the reading module (register_external_parameter()), but not yet to its current run. */
-static void look(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
+static void access_weight(struct engine *e, void *context, struct tensor *first, int kind, struct tensor *weight)
 {
     struct zero3 *z = context;
-    struct zero3_parameter *p = &z->parameters[weight->place];
-    if (p->state != ZERO3_AWAY || e->halted) return;
+    struct zero3_parameter *p = &z->parameters[weight->param_index];
+    if (p->status != ZERO3_NOT_AVAILABLE || e->halted) return;
     if (!first && e->evaluates) return; /* ZeROOrderedDict: not in the engine's forward() */
-    gather_now(e, z, p);
-    put_among(e, first ? module_of(z, &first, kind) : z->caller, p);
+    all_gather_now(e, z, p);
+    add_external_parameter(e, first ? module_of(z, &first, kind) : z->caller, p);
 }
 
 /* GatheredParameters, which TRL uses for a head that is not gathered. */
-static struct tensor *lend(struct engine *e, void *context, struct tensor *weight)
+static struct tensor *full_weight(struct engine *e, void *context, struct tensor *weight)
 {
     struct zero3 *z = context;
-    if (z->parameters[weight->place].state == ZERO3_AWAY) gather_now(e, z, &z->parameters[weight->place]);
+    struct zero3_parameter *p = &z->parameters[weight->param_index];
+    if (p->status == ZERO3_NOT_AVAILABLE) all_gather_now(e, z, p);
     return tensor_ref(weight);
 }
 
-static void take_back(struct engine *e, void *context, struct tensor *weight)
+static void release_weight(struct engine *e, void *context, struct tensor *weight)
 {
     struct zero3 *z = context;
-    struct zero3_parameter *p = &z->parameters[weight->place];
-    if (!p->active && !persists(z, p) && e->evaluates) give_up(e, z, p);
+    struct zero3_parameter *p = &z->parameters[weight->param_index];
+    if (!p->active_modules && !persists(z, p) && e->evaluates) release_param(e, z, p);
 }
 
 /* A module without parameters is a step of the trace like any other, at which more may be prefetched. */
 static void begin(struct engine *e, void *context)
 {
     struct zero3 *z = context;
-    enter(e, z, z->model);
+    fetch_sub_module(e, z, z->model);
 }
 
 static struct tensor *end(struct engine *e, void *context, struct tensor *y)
@@ -427,13 +428,13 @@ static struct tensor *end(struct engine *e, void *context, struct tensor *y)
 static void before_backward(struct engine *e, void *context)
 {
     struct zero3_module *m = context;
-    enter(e, m->z, m);
+    fetch_sub_module(e, m->z, m);
 }
 
 static void after_backward(struct engine *e, void *context)
 {
     struct zero3_module *m = context;
-    leave(e, m->z, m);
+    release_sub_module(e, m->z, m);
 }
 
 /* --- a forward and its backward --------------------------------------------------------------- */
@@ -458,44 +459,44 @@ static void complete(struct engine *e, struct zero3 *z)
 /* Enters the model; with adapters PeftModel and LoraModel, which calls the model's forward() without its hooks. */
 static void enter_models(struct engine *e, struct zero3 *z, int times)
 {
-    for (int i = 0; i < times && z->frozen; i++) enter(e, z, z->model);
-    for (int i = 0; i < times; i++) enter(e, z, z->caller);
+    for (int i = 0; i < times && z->frozen; i++) fetch_sub_module(e, z, z->model);
+    for (int i = 0; i < times; i++) fetch_sub_module(e, z, z->caller);
 }
 
-void zero3_turn(struct engine *e, struct zero3 *z)
+void zero3_begin_backward(struct engine *e, struct zero3 *z)
 {
     enter_models(e, z, z->outputs);
 }
 
-void zero3_begin(struct engine *e, struct zero3 *z)
+void zero3_begin_forward(struct engine *e, struct zero3 *z)
 {
-    for (size_t i = 0; i < z->count; i++) put_down(e, &z->parameters[i].staged); /* zero3_gather_persistent() */
-    drop_awaited(e, z);
+    for (size_t i = 0; i < z->count; i++) drop(e, &z->parameters[i].staged); /* zero3_gather_persistent() */
+    release_pending(e, z);
     if (!z->is_complete) compare_ranks(e, z->order_count);
     if (z->records) complete(e, z);
     z->records = !z->is_complete;
     z->next_use = 0;
     z->step = z->live = 0;
-    for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
+    for (size_t i = 0; i < z->count; i++) z->parameters[i].fetched_for = -1;
     enter_models(e, z, 1);
 }
 
 void zero3_leave_model(struct engine *e, struct zero3 *z, int outputs)
 {
     z->outputs = outputs;
-    leave(e, z, z->caller);
+    release_sub_module(e, z, z->caller);
 }
 
-void zero3_partition(struct engine *e, struct zero3 *z)
+void zero3_partition_all(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->count; i++) {
         struct zero3_parameter *p = &z->parameters[i];
-        await(e, z, p);
-        p->active = 0;
-        give_up(e, z, p);
+        wait_for(e, z, p);
+        p->active_modules = 0;
+        release_param(e, z, p);
     }
-    for (size_t i = 0; i < z->count * NN_KINDS; i++) memset(z->modules[i].holds, 0, sizeof z->modules[i].holds);
-    memset(z->caller->holds, 0, sizeof z->caller->holds);
+    for (size_t i = 0; i < z->count * NN_KINDS; i++) memset(z->modules[i].active, 0, sizeof z->modules[i].active);
+    memset(z->caller->active, 0, sizeof z->caller->active);
 }
 
 /* Waits only for the last all-gather: the inputs of the others are held until NCCL's watchdog has seen their end, which
@@ -504,14 +505,14 @@ void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
     bool alone = z->zero->world == 1;
     for (size_t i = 0; i < z->persistent_count && !alone; i++)
-        z->persistent[i]->staged = zero3_fetch(e, z->zero, z->persistent[i]);
+        z->persistent[i]->staged = zero3_copy_from_host(e, z->zero, z->persistent[i]);
     for (size_t i = 0; i < z->persistent_count && !e->halted; i++) {
         struct zero3_parameter *p = z->persistent[i];
-        if (alone) take_own(e, z, p);
-        else hold(e, p, p->piece * z->zero->world);
-        p->state = ZERO3_HERE;
+        if (alone) use_own_partition(e, z, p);
+        else allocate(e, p, p->partition_size * z->zero->world);
+        p->status = ZERO3_AVAILABLE;
     }
-    if (z->persistent_count) put_down(e, &z->persistent[z->persistent_count - 1]->staged);
+    if (z->persistent_count) drop(e, &z->persistent[z->persistent_count - 1]->staged);
 }
 
 /* --- creation --------------------------------------------------------------------------------- */
@@ -520,8 +521,8 @@ static void find_persistent(const struct decoder *model, struct zero3 *z, struct
 {
     size_t count = decoder_states(model, states);
     for (size_t i = 0; i < count; i++)
-        if (states[i]->is_parameter && persists(z, &z->parameters[states[i]->place]))
-            z->persistent[z->persistent_count++] = &z->parameters[states[i]->place];
+        if (states[i]->is_parameter && persists(z, &z->parameters[states[i]->param_index]))
+            z->persistent[z->persistent_count++] = &z->parameters[states[i]->param_index];
 }
 
 /* Stores all parameters in the order of their ds_id in `list`, which has room for all of the model's states: those of
@@ -544,21 +545,22 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     *z = (struct zero3){.zero = zero, .count = count, .frozen = p->frozen_count, .order_capacity = 4 * modules};
     bool own_linear = !zero_is_loaded(zero); /* deepspeed.zero.Init replaces it while the model is created */
     z->inside = (struct module_hooks){.own_linear = own_linear};
-    z->hooks = (struct module_hooks){.begin = begin, .end = end, .before = before_forward, .after = after_forward,
-                                     .context = z, .look = look, .lend = lend, .take_back = take_back,
-                                     .own_linear = own_linear, .inside = &z->inside};
+    z->hooks = (struct module_hooks){
+        .begin = begin, .end = end, .before = before_forward, .after = after_forward, .access = access_weight,
+        .full_weight = full_weight, .release_weight = release_weight, .context = z, .own_linear = own_linear,
+        .inside = &z->inside};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->updated = calloc(n, sizeof(struct zero3_parameter *));
-    z->groups = calloc(n, sizeof *z->groups);
+    z->sub_groups = calloc(n, sizeof *z->sub_groups);
     z->norms = calloc(n, sizeof(struct tensor *));
     z->modules = calloc(modules, sizeof *z->modules);
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
     z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
     z->chosen = calloc(n, sizeof(struct zero3_parameter *));
-    z->gatherings = calloc(n, sizeof *z->gatherings);
+    z->all_gathers = calloc(n, sizeof *z->all_gathers);
     z->persistent = calloc(n, sizeof(struct zero3_parameter *));
-    if (!z->parameters || !z->updated || !z->groups || !z->norms || !z->modules || !z->order || !z->uses ||
-        !z->chosen || !z->gatherings || !z->persistent)
+    if (!z->parameters || !z->updated || !z->sub_groups || !z->norms || !z->modules || !z->order || !z->uses ||
+        !z->chosen || !z->all_gathers || !z->persistent)
         return PLIM_NOMEM;
     for (size_t i = 0; i < modules; i++) {
         struct zero3_module *m = &z->modules[i];
@@ -572,11 +574,9 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     if (!e->halted) in_order_of_ids(zero, states);
     for (size_t i = 0; i < z->count && !e->halted; i++) {
         struct tensor *x = states[i];
-        int64_t elements = tensor_elements(x);
-        x->place = (int32_t)i;
-        z->parameters[i] =
-            (struct zero3_parameter){.whole = x, .elements = elements,
-                                     .piece = (elements + zero->world - 1) / zero->world};
+        int64_t elements = tensor_elements(x), size = (elements + zero->world - 1) / zero->world;
+        x->param_index = (int32_t)i;
+        z->parameters[i] = (struct zero3_parameter){.tensor = x, .elements = elements, .partition_size = size};
     }
     if (!e->halted) find_persistent(zero->model, z, states);
     e->modules = &z->hooks;
@@ -587,13 +587,13 @@ void zero3_trace_finish(struct zero3 *z)
 {
     free(z->parameters);
     free(z->updated);
-    free(z->groups);
+    free(z->sub_groups);
     free(z->norms);
     free(z->modules);
     free(z->order);
     free(z->uses);
     free(z->chosen);
-    free(z->gatherings);
+    free(z->all_gathers);
     free(z->persistent);
     free(z->releases);
     *z = (struct zero3){0};

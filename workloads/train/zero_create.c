@@ -30,8 +30,8 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
 {
     if (!info->simulated)
         return "ZeRO is simulated only: one GPU does not have the shards of the others";
-    bool is_made_in_pieces = plim_loop_is_trainers(setting->loop) && setting->sharding == PLIM_SHARDING_ZERO3;
-    if (config->sinusoidal_positions && is_made_in_pieces)
+    bool is_made_partitioned = plim_loop_is_trainers(setting->loop) && setting->sharding == PLIM_SHARDING_ZERO3;
+    if (config->sinusoidal_positions && is_made_partitioned)
         return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them "
                "(IndexError: too many indices for tensor of dimension 1); zero2 runs";
     bool is_trainers = plim_loop_is_trainers(setting->loop) && setting->sharding != PLIM_SHARDING_ZERO3;
@@ -96,7 +96,7 @@ static void flatten(struct engine *e, const struct zero *z, struct zero_group *g
     plim_allocator_empty_cache(e->allocator);
     if (rest) padding = tensor_keep(op_full(e, dtype, SHAPE(multiple - rest), 0));
     int64_t padded = elements + (rest ? multiple - rest : 0);
-    g->part = padded / z->world;
+    g->partition_size = padded / z->world;
     bool single = g->end - g->first == 1 && !rest;
     g->flat = single ? tensor_keep(tensor_detach(e, z->weights[g->first].parameter))
                      : tensor_keep(tensor_empty(e, dtype, SHAPE(padded)));
@@ -115,14 +115,14 @@ static void make_master(struct engine *e, struct zero *z, struct zero_group *g)
 {
     if (e->halted) return;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
-    struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
-    buffer_copy(e, g->part, clone, zero_dtype(z));
+    struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->partition_size)));
+    buffer_copy(e, g->partition_size, clone, zero_dtype(z));
     if (!z->offloads) g->master = tensor_hold(op_to(e, clone, PLIM_F32));
     tensor_drop(e, clone);
     engine_set_class(e, before);
     if (e->halted || z->offloads) return;
     g->master->is_parameter = g->master->requires_grad = true;
-    z->sharded.list[z->sharded.count++] = g->master;
+    z->masters.list[z->masters.count++] = g->master;
 }
 
 /* initialize_optimizer_states(): allocates zeros of the sizes of all groups' gradients, which nothing uses. */
@@ -130,7 +130,7 @@ static void make_zeros(struct engine *e, const struct zero *z)
 {
     struct tensor *zeros[ZERO_GROUPS];
     for (int i = 0; i < z->group_count; i++)
-        zeros[i] = tensor_keep(op_full(e, PLIM_F32, SHAPE(z->groups[i].part), 0));
+        zeros[i] = tensor_keep(op_full(e, PLIM_F32, SHAPE(z->groups[i].partition_size), 0));
     for (int i = 0; i < z->group_count; i++) tensor_drop(e, zeros[i]);
 }
 
@@ -147,9 +147,9 @@ static void make_staging(struct engine *e, struct zero *z)
 
 /* Returns the number of elements of the weights that are in `rank`'s partition of the group, at least in part; called
  * for one rank after another. *first: the first weight that may be in its partition. */
-static int64_t held_by(const struct zero *z, const struct zero_group *g, int64_t rank, size_t *first)
+static int64_t elements_of_rank(const struct zero *z, const struct zero_group *g, int64_t rank, size_t *first)
 {
-    int64_t held = 0, begin = rank * g->part, end = begin + g->part;
+    int64_t held = 0, begin = rank * g->partition_size, end = begin + g->partition_size;
     const struct zero_weight *w = z->weights;
     while (*first < g->end && w[*first].offset + tensor_elements(w[*first].parameter) <= begin) ++*first;
     for (size_t i = *first; i < g->end && w[i].offset < end; i++) held += tensor_elements(w[i].parameter);
@@ -164,14 +164,14 @@ static int64_t largest_rank(const struct zero *z)
     for (int i = 0; i < z->group_count; i++) first[i] = z->groups[i].first;
     for (int64_t r = 0; r < z->world; r++) {
         int64_t held = 0;
-        for (int i = 0; i < z->group_count; i++) held += held_by(z, &z->groups[i], r, &first[i]);
+        for (int i = 0; i < z->group_count; i++) held += elements_of_rank(z, &z->groups[i], r, &first[i]);
         if (held > most) rank = r;
         if (held > most) most = held;
     }
     return rank;
 }
 
-static void note_owned(struct zero *z)
+static void find_owned(struct zero *z)
 {
     for (size_t i = 0; i < z->count; i++) {
         int64_t from;
@@ -190,7 +190,7 @@ static int64_t collect_group(struct zero *z, struct zero_group *g, int which, in
     for (size_t i = 0; i < p->count; i++) {
         struct tensor *x = p->list[i];
         if (!x->requires_grad || (count > 1 && zero_group_of(z, x) != which)) continue;
-        x->place = (int32_t)z->count;
+        x->param_index = (int32_t)z->count;
         z->weights[z->count++] = (struct zero_weight){.parameter = x, .group = g, .offset = elements};
         elements += tensor_elements(x);
     }
@@ -241,8 +241,8 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     z->weights = calloc(n, sizeof *z->weights);
     z->bucket.weights = calloc(n, sizeof *z->bucket.weights);
     z->norms = calloc(n, sizeof(struct tensor *));
-    z->sharded.list = calloc(n, sizeof(struct tensor *));
-    if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->sharded.list) {
+    z->masters.list = calloc(n, sizeof(struct tensor *));
+    if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->masters.list) {
         free(states);
         return PLIM_NOMEM;
     }
@@ -253,7 +253,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     z->rank = z->stage == 3 ? 0
               : setting->rank >= 0 && setting->rank < z->world ? setting->rank
                                                                : largest_rank(z);
-    if (z->stage < 3) note_owned(z);
+    if (z->stage < 3) find_owned(z);
     if (z->stage < 3 && zero_divides(z)) model->hooks = &z->hooks;
     e->autograd.accumulated = zero_accumulated;
     e->autograd.accumulated_context = z;
@@ -262,7 +262,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
 
 const char *zero_fails(const struct zero *z)
 {
-    return z->stage == 3 && zero3_mixes_persistent(z->gathered)
+    return z->stage == 3 && zero3_mixes_persistent(z->stage3)
                ? "DeepSpeed fails (TypeError) on codes in uint8 beside other weights below "
                  "stage3_param_persistence_threshold: train.quantization.storage bf16 runs"
                : NULL;
@@ -274,6 +274,6 @@ void zero_finish(struct zero *z)
     free(z->weights);
     free(z->bucket.weights);
     free(z->norms);
-    free(z->sharded.list);
+    free(z->masters.list);
     *z = (struct zero){0};
 }

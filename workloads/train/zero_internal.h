@@ -12,13 +12,14 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
 /* _has_inf_or_nan() of a gradient: returns a scalar, 1 if it has an infinity or NaN, otherwise 0; named. */
 struct tensor *zero_inf_or_nan(struct engine *e, struct tensor *grad);
 /* Returns this rank's part of `grad`, the gradient of an owned weight: all of it, or a view; named. */
-struct tensor *zero_share_of(struct engine *e, const struct zero *z, const struct zero_weight *w, struct tensor *grad);
+struct tensor *zero_grad_partition(struct engine *e, const struct zero *z, const struct zero_weight *w,
+                                   struct tensor *grad);
 /* Returns vector_norm(grad.double()), named. */
 struct tensor *zero_norm_of(struct engine *e, struct tensor *grad);
 /* Sets the norm to -1 if it is infinite or NaN: mask_nan_or_inf_with_val_inplace() for fp32, torch.where() for fp64,
  * which replaces *norm by another tensor. */
 void zero_mask_infinite(struct engine *e, struct tensor **norm);
-/* unscale_and_clip_grads(); `most` 0: no clipping. */
-void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most);
+/* unscale_and_clip_grads(); `max_norm` 0: no clipping. */
+void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double max_norm);
 
 #endif

@@ -29,7 +29,8 @@ struct tensor *zero_inf_or_nan(struct engine *e, struct tensor *grad)
     return most;
 }
 
-struct tensor *zero_share_of(struct engine *e, const struct zero *z, const struct zero_weight *w, struct tensor *grad)
+struct tensor *zero_grad_partition(struct engine *e, const struct zero *z, const struct zero_weight *w,
+                                   struct tensor *grad)
 {
     int64_t from, n = zero_owned(z, w, &from);
     if (n == tensor_elements(w->parameter)) return tensor_ref(grad);
@@ -62,15 +63,15 @@ void zero_mask_infinite(struct engine *e, struct tensor **masked)
     *masked = to;
 }
 
-void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most)
+void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double max_norm)
 {
-    if (!(most > 0)) {
+    if (!(max_norm > 0)) {
         op_binary_scalar_(e, PLIM_BINARY_MUL, grad, 1);
         return;
     }
     struct tensor *x = tensor_keep(op_div_scalar(e, norm, 1));
     tensor_set(e, &x, op_add_scalar(e, x, 1e-6));
-    tensor_set(e, &x, op_div_scalar(e, x, most));
+    tensor_set(e, &x, op_div_scalar(e, x, max_norm));
     tensor_set(e, &x, op_clamp(e, x, 1, INFINITY));
     struct tensor *scale = tensor_keep(op_mul_scalar(e, x, 1));
     struct tensor *factor =

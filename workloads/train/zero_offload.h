@@ -14,7 +14,7 @@ void zero_offload_step(struct engine *e, struct zero *z);
 
 /* Stage 3: offloads this rank's `elements` of a reduced gradient. Returns them, named; the caller drops them after the
  * gradient. */
-struct tensor *zero_offload_piece(struct engine *e, struct zero *z, struct zero_weight *w, int64_t elements);
+struct tensor *zero_offload_partition(struct engine *e, struct zero *z, struct zero_weight *w, int64_t elements);
 /* Computes the norm of the gradients of a sub-group over all ranks from these norms; the host reads the sum. */
 void zero_offload_norm(struct engine *e, struct tensor *const *norms, size_t count);
 /* Drops the norms of all weights. */

@@ -21,7 +21,7 @@ struct zero_weight {
  * plain loop one. */
 struct zero_group {
     struct tensor *flat, *master; /* the weights; this rank's partition of them in fp32 */
-    int64_t part;                 /* elements per rank */
+    int64_t partition_size;       /* elements per rank */
     size_t first, end;            /* indices of the weights */
     struct tensor *padding;       /* for the last rank's gradients */
 };
@@ -46,7 +46,7 @@ struct zero {
     bool offloads;      /* fp32 weights, gradients and states are on the host (zero_offload.c) */
     int64_t micro_step; /* index in this step, from 0 */
     struct tensor *staging; /* offloads, stages 1 and 2: buffer for gradients that are copied back from the host */
-    struct parameters sharded; /* for the optimizer: the groups' `master` */
+    struct parameters masters; /* for the optimizer: the groups' `master` */
     struct zero_group groups[ZERO_GROUPS]; /* stages 1 and 2 */
     int group_count;
     struct zero_weight *weights; /* group by group */
@@ -56,7 +56,7 @@ struct zero {
     struct tensor *owned; /* gradients of owned weights in this micro-step; NULL: not allocated yet */
     int64_t owned_elements, owned_used;
     struct tensor *norm;      /* of the last step */
-    struct zero3 *gathered;   /* stage 3: its parameters; `owned` then has the gradients, and is never freed */
+    struct zero3 *stage3;     /* NULL at stages 1 and 2; else `owned` has the gradients, and is never freed */
     struct tensor *returned;  /* the result of engine.backward() */
     struct tensor *inputs, *pixels; /* arguments of the running forward, or NULL */
     struct decoder_hooks hooks;
@@ -107,7 +107,7 @@ static inline int zero_group_of(const struct zero *z, const struct tensor *weigh
  * *from. */
 static inline int64_t zero_owned(const struct zero *z, const struct zero_weight *w, int64_t *from)
 {
-    int64_t first = z->rank * w->group->part - w->offset, end = first + w->group->part;
+    int64_t first = z->rank * w->group->partition_size - w->offset, end = first + w->group->partition_size;
     int64_t n = tensor_elements(w->parameter);
     *from = first > 0 ? first : 0;
     return (end < n ? end : n) - *from;

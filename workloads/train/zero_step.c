@@ -14,15 +14,15 @@ static void count_overflow(struct engine *e, struct tensor *grad, struct tensor 
 }
 
 /* has_overflow(), with fp16. */
-static void look_for_overflow(struct engine *e, struct zero *z)
+static void check_overflow(struct engine *e, struct zero *z)
 {
     struct tensor *found = tensor_keep(op_full(e, PLIM_F32, SHAPE(1), 0));
     for (int g = 0; g < z->group_count; g++) {
         for (size_t i = z->groups[g].first; i < z->groups[g].end && !e->halted; i++) {
             if (!z->weights[i].is_owned) continue;
-            struct tensor *share = zero_share_of(e, z, &z->weights[i], z->weights[i].grad);
-            count_overflow(e, share, found);
-            tensor_drop(e, share);
+            struct tensor *partition = zero_grad_partition(e, z, &z->weights[i], z->weights[i].grad);
+            count_overflow(e, partition, found);
+            tensor_drop(e, partition);
         }
         if (z->groups[g].padding) count_overflow(e, z->groups[g].padding, found);
     }
@@ -41,9 +41,9 @@ static struct tensor *norm_of_owned(struct engine *e, const struct zero *z, cons
     size_t n = 0;
     for (size_t i = g->first; i < g->end && !e->halted; i++) {
         if (!z->weights[i].is_owned) continue;
-        struct tensor *share = zero_share_of(e, z, &z->weights[i], z->weights[i].grad);
-        norms[n++] = zero_norm_of(e, share);
-        tensor_drop(e, share);
+        struct tensor *partition = zero_grad_partition(e, z, &z->weights[i], z->weights[i].grad);
+        norms[n++] = zero_norm_of(e, partition);
+        tensor_drop(e, partition);
     }
     struct tensor *total;
     if (n) {
@@ -77,22 +77,22 @@ static struct tensor *global_norm(struct engine *e, struct zero *z)
 /* Returns the gradient of this rank's partition in fp32; frees the gradients from which it is built. */
 static struct tensor *flat_gradient(struct engine *e, const struct zero *z, struct zero_group *g)
 {
-    size_t pieces = g->padding != NULL, only = 0;
+    size_t tensors = g->padding != NULL, only = 0;
     for (size_t i = g->first; i < g->end; i++) {
         if (!z->weights[i].is_owned) continue;
-        pieces++;
+        tensors++;
         only = i;
     }
     struct tensor *flat;
-    if (pieces == 1 && !g->padding) {
-        struct tensor *share = zero_share_of(e, z, &z->weights[only], z->weights[only].grad);
-        flat = tensor_keep(tensor_alias(e, share, 1, &g->part, (int64_t[]){1}, 0));
-        tensor_drop(e, share);
-    } else if (pieces == 1) {
+    if (tensors == 1 && !g->padding) {
+        struct tensor *partition = zero_grad_partition(e, z, &z->weights[only], z->weights[only].grad);
+        flat = tensor_keep(tensor_alias(e, partition, 1, &g->partition_size, (int64_t[]){1}, 0));
+        tensor_drop(e, partition);
+    } else if (tensors == 1) {
         flat = tensor_ref(g->padding);
     } else {
-        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->part)));
-        buffer_copy(e, g->part, flat, zero_dtype(z));
+        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->partition_size)));
+        buffer_copy(e, g->partition_size, flat, zero_dtype(z));
     }
     tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
     for (size_t i = g->first; i < g->end; i++) {
@@ -112,7 +112,7 @@ static void step_group(struct engine *e, struct zero *z, struct optimizer *o, in
     g->master->grad = grad;
     optimizer_step_one(e, o, (size_t)i);
     optimizer_zero_grad(e, o);
-    if (zero_dtype(z) != PLIM_F32) buffer_copy(e, g->part, g->flat, PLIM_F32);
+    if (zero_dtype(z) != PLIM_F32) buffer_copy(e, g->partition_size, g->flat, PLIM_F32);
 }
 
 void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
@@ -121,22 +121,22 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
     int64_t elements = 0;
     if (e->halted) return;
     z->micro_step = 0;
-    if (z->gathered || z->offloads) {
-        if (z->gathered) zero3_step(e, z, o);
+    if (z->stage3 || z->offloads) {
+        if (z->stage3) zero3_step(e, z, o);
         else zero_offload_step(e, z);
         return;
     }
     e->grad_enabled = false;
-    if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
+    if (zero_dtype(z) == PLIM_F16) check_overflow(e, z);
     struct tensor *norm = global_norm(e, z);
-    struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* the value of engine.get_global_grad_norm() */
+    struct tensor *grad_norm = tensor_keep(op_div_scalar(e, norm, 1)); /* the value of engine.get_global_grad_norm() */
     for (int i = 0; i < z->group_count; i++) {
         step_group(e, z, o, i, norm);
-        elements += z->groups[i].part;
+        elements += z->groups[i].partition_size;
     }
     tensor_drop(e, norm);
     tensor_drop(e, z->norm);
-    z->norm = told;
+    z->norm = grad_norm;
     double bytes = (double)(elements * z->world) * plim_dtype_size(zero_dtype(z));
     link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
     e->grad_enabled = grad_enabled;
