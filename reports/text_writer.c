@@ -392,11 +392,11 @@ static void why_not_planned(struct plim_page *page, const struct plim_report *re
 {
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result *result = &report->results.items[i];
-        bool was_told = !result->unsupported || !result->reasons[0][0];
-        for (size_t k = 0; k < i && !was_told; k++)
-            was_told = report->results.items[k].unsupported &&
+        bool is_repeated = !result->unsupported || !result->reasons[0][0];
+        for (size_t k = 0; k < i && !is_repeated; k++)
+            is_repeated = report->results.items[k].unsupported &&
                        !strcmp(report->results.items[k].reasons[0], result->reasons[0]);
-        if (was_told) continue;
+        if (is_repeated) continue;
         fputc('\n', page->file);
         plim_page_wrapped(page, "", result->reasons[0]);
     }

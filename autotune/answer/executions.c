@@ -173,15 +173,15 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
 /* Tells each note once. */
 static void tell_notes(const struct plim_asker *asker, struct plim_result *result)
 {
-    const char *told[NOTES];
+    const char *written[NOTES];
     size_t count = 0;
     for (size_t i = 0; i < asker->samples.count; i++) {
         const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
         for (uint32_t n = 0; execution && n < execution->note_count; n++) {
             size_t k = 0;
-            while (k < count && strcmp(told[k], execution->notes[n])) k++;
+            while (k < count && strcmp(written[k], execution->notes[n])) k++;
             if (k < count || count == NOTES) continue;
-            told[count++] = execution->notes[n];
+            written[count++] = execution->notes[n];
             plim_result_reason(result, "Virtual GPU: %s.", execution->notes[n]);
         }
     }
@@ -282,11 +282,11 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
 
 static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)
 {
-    int told = 0;
+    int shown = 0;
     char text[PLIM_DECISION_TEXT];
-    for (uint32_t i = 0; i < asked->count && told < PLIM_DECISIONS_TOLD; i++) {
+    for (uint32_t i = 0; i < asked->count && shown < PLIM_DECISIONS_SHOWN; i++) {
         if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
-        told++;
+        shown++;
         plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
         plim_result_reason(result, "The answer is uncertain: %s.", text);
     }

@@ -330,7 +330,7 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
 /* Tells why a recording is uncertain, such as decisions by values that only a real GPU knows. */
 static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
 {
-    for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_TOLD; i++)
+    for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_SHOWN; i++)
         plim_result_reason(result, "The answer is uncertain: %s.", a->doubts[i]);
     result->is_doubtful |= a->doubt_count > 0;
 }

@@ -18,14 +18,14 @@ static void describe_values(const struct plim_axes *axes, const struct plim_sett
 {
     static const struct {
         const char *name, *before;
-    } told[] = {{"precision", ""}, {"optimizer", ", "}, {"checkpointing", ", checkpointing "}};
+    } shown[] = {{"precision", ""}, {"optimizer", ", "}, {"checkpointing", ", checkpointing "}};
     size_t used = 0;
     *out = '\0';
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]) && used < size; i++) {
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && used < size; i++) {
         char room[PLIM_AXIS_TEXT];
-        int axis = plim_axes_find(axes, told[i].name);
+        int axis = plim_axes_find(axes, shown[i].name);
         if (axis < 0) continue;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", told[i].before,
+        used += (size_t)snprintf(out + used, size - used, "%s%s", shown[i].before,
                                  plim_axes_text(axes, setting, (size_t)axis, room));
     }
 }

@@ -29,7 +29,7 @@ struct env {
     const struct plim_request *request;
     const struct plim_io *io;
     struct plim_log log;  /* warnings */
-    struct plim_log told; /* requested information */
+    struct plim_log info; /* requested information */
     enum on_miss on_miss;
     struct plim_handover handover;
     struct plim_decide decide; /* for a spec */
@@ -206,7 +206,7 @@ static enum plim_status look_up(struct env *env, const struct plim_store_gpu *gp
     }
     if (kept.why[0]) snprintf(why, 256, "%s", kept.why);
     if (!st && !*found && env->request->store.explain_miss)
-        st = plim_store_explain_miss(store, &question, &env->told, err);
+        st = plim_store_explain_miss(store, &question, &env->info, err);
     plim_store_found_finish(&kept);
     plim_store_question_finish(&question);
     return st;
@@ -374,7 +374,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
         env->request = request;
         env->io = io;
         env->log = make_log(request, io, PLIM_LOG_WARNING);
-        env->told = make_log(request, io, PLIM_LOG_INFO);
+        env->info = make_log(request, io, PLIM_LOG_INFO);
         env->measured = true;
         st = run(env, err);
         for (size_t i = 0; i < PLIM_ENV_GPUS; i++) plim_result_finish(&env->results[i]);

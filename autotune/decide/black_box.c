@@ -81,16 +81,16 @@ static enum plim_status write_answer(const struct plim_black_box *box,
 struct between {
     const struct plim_black_box *box;
     struct plim_executor *executor;
-    bool told;
+    bool warned;
 };
 
-static void tell_length(struct between *between)
+static void warn_of_length(struct between *between)
 {
     enum { TRIALS = 10 }; /* of the search for one combination of values, about */
     const struct plim_batch_request *batch = &between->box->question->question.batch;
     const struct plim_execution *first = plim_executor_first(between->executor);
-    if (!first || between->told) return;
-    between->told = true;
+    if (!first || between->warned) return;
+    between->warned = true;
     if (first->end != PLIM_END_EXITED || first->seconds < PLIM_LONG_TRIAL_SECONDS) return;
     bool few = batch->only_listed && batch->listed_count && batch->listed_count < TRIALS;
     size_t trials = few ? batch->listed_count : TRIALS;
@@ -105,7 +105,7 @@ static void note_run(void *user)
 {
     struct between *between = user;
     if (between->box->on_run) between->box->on_run(between->box->user);
-    tell_length(between);
+    warn_of_length(between);
 }
 
 /* Searches with the objective if times are known, otherwise with the one that replaces it. */

@@ -110,8 +110,8 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Describes a decision that the program based on a value unknown to the virtual GPU, as a sentence without its full
- * stop. The terminal shows at most PLIM_DECISIONS_TOLD of them; files and JSON have all. */
-enum { PLIM_DECISIONS_TOLD = 4, PLIM_DECISION_TEXT = 360 };
+ * stop. The terminal shows at most PLIM_DECISIONS_SHOWN of them; files and JSON have all. */
+enum { PLIM_DECISIONS_SHOWN = 4, PLIM_DECISION_TEXT = 360 };
 void plim_execution_describe_decision(const struct plim_machine_question *question, char *out,
                                       size_t size);
 

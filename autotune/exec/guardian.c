@@ -39,7 +39,7 @@ static bool reap_all(const struct guard *g)
 }
 
 /* Waits for the message to end. Returns false if plimsoll has ended instead. */
-static bool wait_for_the_end(const struct guard *g)
+static bool wait_for_end(const struct guard *g)
 {
     sigset_t child;
     char word;
@@ -84,8 +84,8 @@ _Noreturn void plim_guardian_run(const struct plim_guardian *guardian)
     if (failed) _exit(0);
     close(guardian->log);
     close(guardian->input[0]);
-    bool told = wait_for_the_end(&g);
+    bool is_requested = wait_for_end(&g);
     end_all(&g);
-    for (size_t i = 0; i < guardian->file_count && !told; i++) unlink(guardian->files[i]);
+    for (size_t i = 0; i < guardian->file_count && !is_requested; i++) unlink(guardian->files[i]);
     _exit(0);
 }

@@ -122,12 +122,12 @@ static enum plim_status await_start(struct plim_launch *launch, const char *prog
                                     struct plim_error *err)
 {
     struct plim_guardian_message message = {PLIM_GUARDIAN_FAILED, ECHILD};
-    bool told = receive(launch, 0, &message);
-    if (told && message.event == PLIM_GUARDIAN_STARTED) {
+    bool is_received = receive(launch, 0, &message);
+    if (is_received && message.event == PLIM_GUARDIAN_STARTED) {
         launch->pid = message.value;
         return PLIM_OK;
     }
-    if (!told) end_without_guardian(launch);
+    if (!is_received) end_without_guardian(launch);
     int failed = message.value;
     bool missing = failed == ENOENT || failed == EACCES || failed == ENOEXEC;
     finish(launch);

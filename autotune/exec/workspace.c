@@ -64,8 +64,8 @@ static _Noreturn void keep(struct kept *kept, int end, int answer)
     const int files[] = {end, answer};
     plim_processes_detach("trial-keeper", files, 2);
     if (!mkdtemp(kept->folder)) kept->problem = errno;
-    ssize_t told = write(answer, kept, sizeof(*kept));
-    (void)told; /* if plimsoll has ended already, `end` shows it */
+    ssize_t written = write(answer, kept, sizeof(*kept));
+    (void)written; /* if plimsoll has ended already, `end` shows it */
     close(answer);
     while (read(end, &none, 1) < 0 && errno == EINTR) continue;
     if (kept->problem) _exit(1);

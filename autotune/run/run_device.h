@@ -70,7 +70,7 @@ struct plim_run_device {
     char uuid[96];          /* of the GPU, for NVML */
     int64_t held_bytes;     /* held by other processes when the device was opened */
     uint64_t spoiled; /* bits: why the GPU was slowed down while the last setting was timed (nvml.h) */
-    bool told_fallback, told_shared; /* these warnings were logged */
+    bool warned_of_fallback, warned_of_sharing; /* these warnings were logged */
     double best_rate; /* tokens per second of the fastest setting so far */
 };
 

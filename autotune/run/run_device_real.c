@@ -85,10 +85,10 @@ static void replace_seconds(struct plim_run_device *d, const struct plim_setting
     out->repeats = 0;
     out->noisy = false;
     out->step[PLIM_REPLAY_STEPS - 1].seconds = predict(d, setting);
-    if (d->told_fallback) return;
+    if (d->warned_of_fallback) return;
     plim_log(d->options->log, PLIM_LOG_WARNING,
              "kernels here are slower than the job's own, as the report says: times are simulated, not measured");
-    d->told_fallback = true;
+    d->warned_of_fallback = true;
 }
 
 /* Returns the GPU memory of the worker while it holds no tensors, in bytes; 0 without NVML. */
@@ -112,10 +112,10 @@ static void note_others(struct plim_run_device *d, uint64_t begin, struct plim_r
 {
     if (!d->nvml || plim_nvml_computing(d->nvml, d->uuid, begin) < 2) return;
     out->noisy = true;
-    if (d->told_shared) return;
+    if (d->warned_of_sharing) return;
     plim_log(d->options->log, PLIM_LOG_WARNING,
              "another process computes on this GPU: steps take longer than they would alone");
-    d->told_shared = true;
+    d->warned_of_sharing = true;
 }
 
 /* Runs a setting on the GPU. If the GPU was slowed down meanwhile, runs it once more, and marks the time as noisy if it
@@ -280,7 +280,7 @@ static enum plim_status warm_up(struct plim_run_device *d, struct plim_error *er
 static bool is_plausible(const struct plim_run_device *d, const struct plim_target *target)
 {
     double ratio = (double)target->total_bytes / (double)d->info.total_bytes;
-    return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
+    return target->memory_is_reported && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
 }
 
 /* Returns the memory that other processes leave. Without NVML: the free memory plus an estimate of the worker's
@@ -357,7 +357,7 @@ enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
     place.has_cuda = true; /* the program has its own kernels */
     enum plim_status st = plim_target_resolve_at(&place, options->uri, &target, err);
     if (st) return st;
-    if (target.without_nvml || !target.memory_is_told)
+    if (target.without_nvml || !target.memory_is_reported)
         return plim_fail(err, PLIM_NODEVICE,
                          "%s: NVML does not report its memory, so a program cannot be watched on it",
                          options->uri);

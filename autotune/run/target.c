@@ -119,7 +119,7 @@ static void set_memory(const struct plim_nvml_memory *memory, struct plim_target
         reserved_bytes = plausible ? memory->total_bytes - known_bytes : 0;
         held_bytes = held_bytes > reserved_bytes ? held_bytes - reserved_bytes : 0;
     }
-    out->memory_is_told = true;
+    out->memory_is_reported = true;
     out->total_bytes = memory->total_bytes - reserved_bytes;
     out->held_bytes = held_bytes;
 }

@@ -32,7 +32,7 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
     if (target->memory_cap_bytes && target->memory_cap_bytes < out->usable_bytes)
         out->usable_bytes = target->memory_cap_bytes;
     bool knows_instance = !target->mig || target->mig_profile[0];
-    return !target->simulate && !target->without_nvml && target->memory_is_told && knows_instance &&
+    return !target->simulate && !target->without_nvml && target->memory_is_reported && knows_instance &&
            out->compute_capability > 0;
 }
 
@@ -47,7 +47,7 @@ bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_stor
 }
 
 /* Adds a fact from the driver. A driver that does not report it never does, so "not told" is a known value. */
-static void add_told(struct plim_facts *facts, const char *name, double value)
+static void add_reported(struct plim_facts *facts, const char *name, double value)
 {
     if (value > 0)
         plim_facts_format(facts, name, "%.15g", value);
@@ -85,8 +85,8 @@ void plim_store_question_gpu(const struct plim_store_gpu *gpu, struct plim_store
     if (gpu->simulated) return;
     if (!*plim_facts_get(key, "program")) add_libraries(fits); /* a program has its own libraries */
     plim_facts_add(fast, "driver", gpu->driver);
-    add_told(fast, "power_limit_watts", gpu->power_limit_watts);
-    add_told(fast, "max_sm_mhz", gpu->max_sm_mhz);
+    add_reported(fast, "power_limit_watts", gpu->power_limit_watts);
+    add_reported(fast, "max_sm_mhz", gpu->max_sm_mhz);
 }
 
 /* --- a spec ----------------------------------------------------------------------------------- */

@@ -319,7 +319,7 @@ static enum plim_status note_place(struct reader *r, const struct plim_config_pl
 }
 
 /* Finds the value for a rule that only reports. `out->place` is NULL if the rule does not apply or the value is off. */
-static enum plim_status see_told(struct reader *r, const struct plim_yaml_node *rule, struct seen *out)
+static enum plim_status find_reported(struct reader *r, const struct plim_yaml_node *rule, struct seen *out)
 {
     bool here;
     *out = (struct seen){0};
@@ -341,7 +341,7 @@ static enum plim_status refuse_job(struct reader *r, const struct plim_yaml_node
     const struct plim_config_document *document = first_document(r);
     struct seen seen;
     bool here = false;
-    enum plim_status st = see_told(r, rule, &seen);
+    enum plim_status st = find_reported(r, rule, &seen);
     if (!st && names) st = holds(r, rule, &here);
     if (here) {
         struct plim_config_program program = plim_config_job_program(names, document);
@@ -360,7 +360,7 @@ static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_
     struct seen seen;
     char text[600];
     bool here;
-    enum plim_status st = see_told(r, rule, &seen);
+    enum plim_status st = find_reported(r, rule, &seen);
     if (!st && name) st = holds(r, rule, &here);
     if (st || (name ? !here : !seen.place)) return st;
     snprintf(text, sizeof(text), "%s: not in the plan: %s", name ? name->text : "", say->text);

@@ -98,8 +98,8 @@ static enum plim_status write_missing(struct plim_config_group *g, const struct 
 {
     struct plim_config_file *file;
     const char *name;
-    bool is_told = is_switch(w) ? !strcmp(w->word, "true") : strcmp(w->value, "none") != 0;
-    if (!is_told || is_left(w)) return PLIM_OK;
+    bool is_on = is_switch(w) ? !strcmp(w->word, "true") : strcmp(w->value, "none") != 0;
+    if (!is_on || is_left(w)) return PLIM_OK;
     char under[128] = "";
     struct plim_config_node *mapping =
         is_switch(w) ? plim_config_section(g, w->pattern, &file, &name) : NULL;

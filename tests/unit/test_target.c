@@ -69,7 +69,7 @@ Test(target, a_gpu_is_described)
     cr_assert(ne(ptr, (void *)t.gpu, NULL));
     cr_expect(eq(str, (char *)t.gpu->name, (char *)"A100-SXM4-80GB"));
     cr_expect(eq(i64, t.total_bytes, A100_BYTES));
-    cr_expect(t.memory_is_told);
+    cr_expect(t.memory_is_reported);
     cr_expect(eq(i64, t.held_bytes, 3 * GIB));
     cr_expect(eq(i64, t.memory_cap_bytes, 0));
     cr_expect(eq(int, t.compute_capability, 80));
@@ -145,7 +145,7 @@ Test(target, without_nvmls_memory_the_catalogue_has_to_do)
     set("PLIM_DOUBLE_NVML", "no-memory");
     struct plim_target t = resolve("cuda,memory=24GiB");
     cr_expect(eq(i64, t.total_bytes, A100_BYTES));
-    cr_expect(not(t.memory_is_told));
+    cr_expect(not(t.memory_is_reported));
     cr_expect(eq(i64, t.held_bytes, 0));
     set("PLIM_DOUBLE_NVML", "no-memory,name=NVIDIA R300 Ultra");
     t = resolve("cuda,memory=24GiB");

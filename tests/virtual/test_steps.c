@@ -137,7 +137,7 @@ Test(steps, of_weights_that_lie_elsewhere_each_time_are_seen_by_their_shapes)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
     struct plim_steps *told = plim_steps_create(clock_of_test);
-    plim_steps_will_be_told(told);
+    plim_steps_expect_optimizer(told);
     for (int i = 0; i < 200; i++) {
         make_functional_step(steps, i);
         make_functional_step(told, i);
@@ -223,12 +223,12 @@ Test(steps, an_optimizers_word_counts_more_than_what_kernels_show)
     for (int i = 0; i < 28; i++) {
         make_step(steps, PLIM_STEPS_GRADIENT);
         for (int n = 0; n < 2 && i % 4 == 3; n++) {
-            plim_steps_told(steps, 0);
+            plim_steps_optimizer_stepped(steps, 0);
             launch(steps, PLIM_STEPS_UPDATE, 6);
         }
     }
     make_step(steps, PLIM_STEPS_GRADIENT);
-    cr_expect(eq(int, look(steps).rule, PLIM_STEPS_BY_WORD));
+    cr_expect(eq(int, look(steps).rule, PLIM_STEPS_BY_REPORT));
     cr_expect(eq(i64, look(steps).steps, 7));
     plim_steps_destroy(steps);
 }
@@ -238,7 +238,7 @@ Test(steps, the_last_one_ends_with_the_program)
     struct plim_steps *steps = plim_steps_create(clock_of_test);
     for (int i = 1; i <= 3; i++) {
         make_step(steps, PLIM_STEPS_GRADIENT);
-        plim_steps_told(steps, 0);
+        plim_steps_optimizer_stepped(steps, 0);
         cr_expect(eq(i64, look(steps).steps, i - 1));
     }
     plim_steps_finish(steps);
@@ -258,8 +258,8 @@ Test(steps, one_optimizer_that_speaks_again_ends_a_step)
             for (uintptr_t n = 0; n < TRIED * LAYERS && !i; n++)
                 plim_steps_library(steps, 5, 5, (uintptr_t[]){900000 + n}, 1, NULL, 0);
             make_step(steps, PLIM_STEPS_GRADIENT);
-            plim_steps_told(steps, optimizer);
-            plim_steps_told(steps, 2 * optimizer); /* one around it, or beside */
+            plim_steps_optimizer_stepped(steps, optimizer);
+            plim_steps_optimizer_stepped(steps, 2 * optimizer); /* one around it, or beside */
         }
         if (optimizer)
             cr_expect(eq(i64, look(steps).steps, STEPS - 1));
@@ -351,7 +351,7 @@ Test(steps, nothing_is_fine)
     plim_steps_library(NULL, 1, 1, NULL, 0, NULL, 0);
     plim_steps_graph(NULL, 1, PLIM_STEPS_WHOLE, 1);
     plim_steps_copy(NULL, 1);
-    plim_steps_told(NULL, 0);
+    plim_steps_optimizer_stepped(NULL, 0);
     plim_steps_finish(NULL);
     plim_steps_held(NULL, 1);
     plim_steps_refused(NULL);

@@ -40,8 +40,8 @@ static struct tensor *shift_right(struct engine *e, const struct decoder *m)
 static void begin_cache(struct engine *e, struct decoder *m, const struct seq2seq *family)
 {
     bool checkpoints = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL && !e->evaluates;
-    bool is_told = plim_loop_is_trainers(m->setting->loop) && !family->own_config;
-    if (!m->config->use_cache || checkpoints || is_told || family->keeps_nothing) return;
+    bool is_turned_off = plim_loop_is_trainers(m->setting->loop) && !family->own_config;
+    if (!m->config->use_cache || checkpoints || is_turned_off || family->keeps_nothing) return;
     enum plim_status st = decoder_cache_create(m, &m->output_cache);
     if (st) engine_fail(e, st);
     m->cache = &m->output_cache;

@@ -74,8 +74,8 @@ static void default_attention(struct plim_spec *spec)
 /* By default, families that transformers does not checkpoint are planned without checkpointing. */
 static void default_checkpointing(struct plim_spec *spec)
 {
-    bool is_told = plim_spec_key_given(spec, "train.checkpointing");
-    if (plim_family_info(spec->model.family)->uncheckpointed && !is_told)
+    bool is_given = plim_spec_key_given(spec, "train.checkpointing");
+    if (plim_family_info(spec->model.family)->uncheckpointed && !is_given)
         spec->checkpointing = (struct plim_enum_axis){.count = 1, .values = {PLIM_CHECKPOINTING_NONE}};
 }
 

@@ -175,12 +175,12 @@ static void correct(struct engine *e, const struct grpo *g, struct samples *s, s
 }
 
 /* The number of variables of its metrics that live as long. */
-enum { TOLD = 5 };
+enum { METRICS = 5 };
 
 /* Computes the metrics: mean and maximum of delta[mask & ~isnan(delta)], and of the ratios of the same tokens. Tensors
- * that stay alive are stored in `told`, named. */
+ * that stay alive are stored in `metrics`, named. */
 static void measure_correction(struct engine *e, const struct grpo *g, const struct samples *s,
-                               struct tensor *told[TOLD])
+                               struct tensor *metrics[METRICS])
 {
     if (!s->ratios || e->halted) return;
     int64_t chunks = rows_of(g) / setting_of(g)->micro_batch;
@@ -195,13 +195,13 @@ static void measure_correction(struct engine *e, const struct grpo *g, const str
     tensor_drop(e, is_number);
     struct tensor *counted = tensor_keep(op_rows_where(e, delta, counts, found)), *ratios = NULL;
     tensor_drop_all(e, counts, delta);
-    told[0] = measures_mean(e, counted);
-    told[1] = measures_fold(e, counted, PLIM_BINARY_MAX);
+    metrics[0] = measures_mean(e, counted);
+    metrics[1] = measures_fold(e, counted, PLIM_BINARY_MAX);
     if (is_corrected_by_token(g)) ratios = tensor_keep(op_rows_where(e, s->ratios, mask, found));
     struct tensor *flat = ratios ? ratios : s->ratios;
-    told[2] = measures_fold(e, flat, PLIM_BINARY_MIN);
-    told[3] = measures_mean(e, flat);
-    told[4] = measures_fold(e, flat, PLIM_BINARY_MAX);
+    metrics[2] = measures_fold(e, flat, PLIM_BINARY_MIN);
+    metrics[3] = measures_mean(e, flat);
+    metrics[4] = measures_fold(e, flat, PLIM_BINARY_MAX);
     tensor_drop_all(e, mask, counted, ratios);
 }
 
@@ -296,10 +296,10 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     if (asked->reference && !e->halted)
         s.reference = score_all(e, g, score, user, true, tokens, mask);
     s.advantages = grpo_rewards_compare(e, rows, plim_setting_ranks(setting_of(g)), asked->generations, &rewards);
-    struct tensor *told[TOLD] = {NULL};
-    measure_correction(e, g, &s, told);
+    struct tensor *metrics[METRICS] = {NULL};
+    measure_correction(e, g, &s, metrics);
     tensor_drop_all(e, tokens, mask, c.difference, c.logs, c.invalid);
-    tensor_drop_list(e, told, TOLD);
+    tensor_drop_list(e, metrics, METRICS);
     grpo_rewards_drop(e, &rewards);
     return s;
 }

@@ -26,7 +26,7 @@ struct plim_remote {
     struct plim_dialogue dialogue;
     bool ready;    /* the device is open */
     bool was_open; /* the device was open in this or an earlier worker */
-    bool told_refusal;
+    bool warned_of_refusal;
     int workers;
     uint32_t last_id;
     struct plim_message_opened opened;
@@ -277,10 +277,10 @@ static enum plim_status ask_refused_again(struct plim_remote *r, const struct pl
              "starting a new worker process: the GPU had less free memory than the budget");
     end_worker(r);
     enum plim_status st = obtain(r, setting, mode, result, err);
-    if (!st && result->refused && !r->told_refusal) {
+    if (!st && result->refused && !r->warned_of_refusal) {
         plim_log(r->config.log, PLIM_LOG_WARNING,
                  "the GPU has less free memory than the budget: other processes use it");
-        r->told_refusal = true;
+        r->warned_of_refusal = true;
     }
     return st;
 }

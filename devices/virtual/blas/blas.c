@@ -53,8 +53,8 @@ int plim_blas_no_handle(int error)
 int plim_blas_property(const char *library, const char *function, int property, int *value)
 {
     static const int newest[] = {13, 1, 0};
-    bool told = plim_version_property(library, function, newest, property, value);
-    return told ? BLAS_OK : BLAS_INVALID_VALUE;
+    bool is_known = plim_version_property(library, function, newest, property, value);
+    return is_known ? BLAS_OK : BLAS_INVALID_VALUE;
 }
 
 ANSWER const char *cublasGetStatusName(int status) { return plim_blas_status_name(status); }

@@ -37,8 +37,8 @@ int plim_math_get_stream(const struct plim_handle *handle, void **stream)
 int plim_math_property(const char *library, const char *function, int property, int *value)
 {
     static const int newest[] = {12, 0, 0};
-    bool told = plim_version_property(library, function, newest, property, value);
-    return told ? MATH_OK : MATH_INVALID_VALUE;
+    bool is_known = plim_version_property(library, function, newest, property, value);
+    return is_known ? MATH_OK : MATH_INVALID_VALUE;
 }
 
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written)

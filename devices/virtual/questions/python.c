@@ -74,17 +74,17 @@ static void ask(void *frame, size_t bytes, bool is_floating, struct plim_questio
     const char *file;
     int line, use, answer;
     void *function = prepare();
-    void *told = function ? python.PyObject_CallFunction(function, "Oni", frame, (ptrdiff_t)bytes,
+    void *result = function ? python.PyObject_CallFunction(function, "Oni", frame, (ptrdiff_t)bytes,
                                                          (int)is_floating)
                           : NULL;
-    if (told && python.PyArg_ParseTuple(told, "siii", &file, &line, &use, &answer) && use >= 0 &&
+    if (result && python.PyArg_ParseTuple(result, "siii", &file, &line, &use, &answer) && use >= 0 &&
         use < (int)(sizeof(uses) / sizeof(uses[0]))) {
         snprintf(asker->place, sizeof(asker->place), "%.*s:%d", PLIM_QUESTION_TEXT - 16, file, line);
         asker->use = uses[use].use;
         asker->assumes = uses[use].assumes;
         asker->answer = answer;
     }
-    if (told) python.Py_DecRef(told);
+    if (result) python.Py_DecRef(result);
 }
 
 static void find_asker(size_t bytes, bool is_floating, struct plim_question_asker *asker)

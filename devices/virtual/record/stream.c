@@ -44,7 +44,7 @@ static enum content content(void)
 }
 
 /* CPU time of this thread at its last event (plus paused time), and when it paused. */
-static _Thread_local uint64_t told_microseconds, paused_microseconds;
+static _Thread_local uint64_t last_microseconds, paused_microseconds;
 
 static void *map(off_t at, size_t bytes)
 {
@@ -99,8 +99,8 @@ static uint64_t thread_microseconds(void)
 
 static uint32_t microseconds_passed(void)
 {
-    uint64_t now = thread_microseconds(), before = told_microseconds;
-    told_microseconds = now;
+    uint64_t now = thread_microseconds(), before = last_microseconds;
+    last_microseconds = now;
     return now < before ? 0 : now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
 }
 
@@ -113,9 +113,9 @@ static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t wh
         stream.head->lost++;
         return;
     }
-    bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER ||
+    bool is_of_launch = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER ||
                    kind == PLIM_STREAM_REDUCE; /* they belong to their launch */
-    bool is_timed = plim_stream_is_on() && !is_told;
+    bool is_timed = plim_stream_is_on() && !is_of_launch;
     *event = (struct plim_stream_event){.kind = (uint16_t)kind,
                                         .cuda_stream = (uint16_t)cuda_stream,
                                         .microseconds = is_timed ? microseconds_passed() : 0,
@@ -166,7 +166,7 @@ void plim_stream_pause(void)
 
 void plim_stream_resume(void)
 {
-    if (plim_stream_is_on()) told_microseconds += thread_microseconds() - paused_microseconds;
+    if (plim_stream_is_on()) last_microseconds += thread_microseconds() - paused_microseconds;
 }
 
 /* PyTorch's autograd runs the backward pass in threads of its own. */

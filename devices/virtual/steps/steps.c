@@ -63,7 +63,7 @@ struct plim_steps {
     /* Periods of launches distinguished by operands too, and by shape alone. The latter finds steps whose operands lie
      * elsewhere each time, such as weights that are not updated in place. */
     struct plim_period operands, shapes;
-    bool waits_for_word; /* an optimizer will report its steps */
+    bool expects_optimizer; /* an optimizer will report its steps */
     uint64_t optimizers[OPTIMIZERS]; /* those that reported since the last step */
     int optimizer_count;
 };
@@ -208,7 +208,7 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
     steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
     if (steps->rule >= PLIM_STEPS_BY_GRADIENTS) return;
     steps->changed |= plim_period_feed(&steps->operands, symbol, is_backward);
-    if (!steps->waits_for_word) steps->changed |= plim_period_feed(&steps->shapes, token, is_backward);
+    if (!steps->expects_optimizer) steps->changed |= plim_period_feed(&steps->shapes, token, is_backward);
 }
 
 static void note_write(struct plim_steps *steps, uintptr_t at)
@@ -298,32 +298,32 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
     count_launch(steps, token, symbol, false);
 }
 
-void plim_steps_will_be_told(struct plim_steps *steps)
+void plim_steps_expect_optimizer(struct plim_steps *steps)
 {
-    if (steps) steps->waits_for_word = true;
+    if (steps) steps->expects_optimizer = true;
 }
 
-static bool has_spoken(const struct plim_steps *steps, uint64_t optimizer)
+static bool has_reported(const struct plim_steps *steps, uint64_t optimizer)
 {
     for (int i = 0; i < steps->optimizer_count; i++)
         if (steps->optimizers[i] == optimizer) return true;
     return false;
 }
 
-void plim_steps_told(struct plim_steps *steps, uint64_t optimizer)
+void plim_steps_optimizer_stepped(struct plim_steps *steps, uint64_t optimizer)
 {
     if (!steps) return;
-    bool is_next_step = steps->rule == PLIM_STEPS_BY_WORD && steps->tail.calls && has_spoken(steps, optimizer);
+    bool is_next_step = steps->rule == PLIM_STEPS_BY_REPORT && steps->tail.calls && has_reported(steps, optimizer);
     if (is_next_step) end_step(steps), steps->undecided = false;
-    take_sign(steps, PLIM_STEPS_BY_WORD);
+    take_sign(steps, PLIM_STEPS_BY_REPORT);
     end_burst(steps);
-    if (optimizer && !has_spoken(steps, optimizer) && steps->optimizer_count < OPTIMIZERS)
+    if (optimizer && !has_reported(steps, optimizer) && steps->optimizer_count < OPTIMIZERS)
         steps->optimizers[steps->optimizer_count++] = optimizer;
 }
 
 void plim_steps_finish(struct plim_steps *steps)
 {
-    if (!steps || !steps->undecided || steps->rule != PLIM_STEPS_BY_WORD) return;
+    if (!steps || !steps->undecided || steps->rule != PLIM_STEPS_BY_REPORT) return;
     end_step(steps);
     steps->undecided = false;
 }
@@ -389,7 +389,7 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     if (steps->rule == PLIM_STEPS_BY_NOTHING) {
         struct plim_steps_state by_shapes = *out;
         plim_period_look(&steps->operands, out);
-        if (!steps->waits_for_word) plim_period_look(&steps->shapes, &by_shapes);
+        if (!steps->expects_optimizer) plim_period_look(&steps->shapes, &by_shapes);
         if (by_shapes.steps > out->steps) *out = by_shapes;
         return;
     }

@@ -62,13 +62,13 @@ void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_
 
 /* The program has an optimizer that will report its steps. Until it does, launches that repeat only in shape do not
  * count as steps; they may be layers. */
-void plim_steps_will_be_told(struct plim_steps *steps);
+void plim_steps_expect_optimizer(struct plim_steps *steps);
 
 /* An optimizer reports that it has stepped: the strongest sign, and the end of its burst. Several in a row (Muon and
  * AdamW) are one step, and so are those of single layers within a backward pass. `optimizer` identifies it and is the
  * same in every step; 0: unknown. If the same optimizer reports again after other work, that ends a step however little
  * the work: before training, a program may have run an evaluation or tried cuDNN's algorithms. */
-void plim_steps_told(struct plim_steps *steps, uint64_t optimizer);
+void plim_steps_optimizer_stepped(struct plim_steps *steps, uint64_t optimizer);
 
 /* The program ends: the last report of its optimizer ended a step, although no backward pass follows. */
 void plim_steps_finish(struct plim_steps *steps);

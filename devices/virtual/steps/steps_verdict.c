@@ -41,7 +41,7 @@ const char *plim_steps_rule_name(enum plim_steps_rule rule)
         [PLIM_STEPS_BY_LISTS] = "sums of tensor lists",
         [PLIM_STEPS_BY_WEIGHTS] = "writes to weights",
         [PLIM_STEPS_BY_OPTIMIZER] = "optimizer kernels",
-        [PLIM_STEPS_BY_WORD] = "its optimizer's own word",
+        [PLIM_STEPS_BY_REPORT] = "its optimizer's own word",
     };
     size_t index = (size_t)rule; /* read from the program's memory, so it may have any value */
     return names[index < sizeof(names) / sizeof(names[0]) ? index : PLIM_STEPS_BY_NOTHING];

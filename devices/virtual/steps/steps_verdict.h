@@ -13,7 +13,7 @@ enum plim_steps_rule {
     PLIM_STEPS_BY_LISTS,     /* lists of tensors are added */
     PLIM_STEPS_BY_WEIGHTS,   /* writes to addresses of weights */
     PLIM_STEPS_BY_OPTIMIZER, /* names of optimizer kernels */
-    PLIM_STEPS_BY_WORD,      /* reports by the program's optimizers */
+    PLIM_STEPS_BY_REPORT,    /* reports by the program's optimizers */
 };
 const char *
 plim_steps_rule_name(enum plim_steps_rule rule); /* for reports: "optimizer kernels"; "nothing" for an invalid rule */

@@ -17,8 +17,8 @@ static struct {
 /* True if epochs are not cut short, or enough of them have passed without a growing peak. */
 static bool are_epochs_still(const struct plim_machine *machine, const struct plim_machine_process *process)
 {
-    bool is_told = process->in_epoch || process->epochs > 0;
-    return !machine->epoch_steps || !is_told || watch.still_epochs >= machine->repetitions;
+    bool has_epochs = process->in_epoch || process->epochs > 0;
+    return !machine->epoch_steps || !has_epochs || watch.still_epochs >= machine->repetitions;
 }
 
 /* True if every optimizer has stepped (a generator's may step only after several of its discriminator's). Optimizers
@@ -166,13 +166,13 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
         process->epochs = epochs;
         process->waiting_optimizers = waiting_optimizers;
     }
-    plim_steps_told(steps, optimizer);
+    plim_steps_optimizer_stepped(steps, optimizer);
     end_launch();
 }
 
 __attribute__((visibility("default"))) void plimsoll_optimizer_made(void)
 {
-    plim_steps_will_be_told(begin());
+    plim_steps_expect_optimizer(begin());
     end();
 }
 

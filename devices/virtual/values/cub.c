@@ -154,10 +154,10 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
         else
             its = plim_view_get(in, i * width, type, &x);
         if (plan->types[FLAGS] != PLIM_NO_TYPE) {
-            unsigned char told = plim_view_get(flags, i * plim_type_bytes(plan->types[FLAGS]),
+            unsigned char flag_known = plim_view_get(flags, i * plim_type_bytes(plan->types[FLAGS]),
                                                plan->types[FLAGS], &flag);
-            is_taken = !(told & PLIM_KNOWN) || plim_number_is_true(flag);
-            its = plim_known_both(its, told & PLIM_KNOWN ? told : ALL);
+            is_taken = !(flag_known & PLIM_KNOWN) || plim_number_is_true(flag);
+            its = plim_known_both(its, flag_known & PLIM_KNOWN ? flag_known : ALL);
         } else
             is_taken = !i || plim_number_compare(x, before) != 0 || (x.is_float && x.f != x.f);
         before = x;
@@ -173,11 +173,11 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
 static size_t room_for(const struct plim_plan *plan, uintptr_t number, size_t count)
 {
     struct plim_view view = {0};
-    struct plim_number told = {0};
+    struct plim_number stored = {0};
     size_t room = count;
     if (!plim_view_open(&view, number, plim_type_bytes(plan->types[NUMBER]))) return room;
-    unsigned char known = plim_view_get(&view, 0, plan->types[NUMBER], &told);
-    if (known & PLIM_ASSUMPTION_ALL && told.i >= 0 && (uint64_t)told.i < count) room = (size_t)told.i;
+    unsigned char known = plim_view_get(&view, 0, plan->types[NUMBER], &stored);
+    if (known & PLIM_ASSUMPTION_ALL && stored.i >= 0 && (uint64_t)stored.i < count) room = (size_t)stored.i;
     plim_view_close(&view);
     return room;
 }

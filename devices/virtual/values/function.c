@@ -301,7 +301,7 @@ static bool holds(int32_t operation, int order)
 
 /* True if the order of an unknown value and `other` is determined; stores it in `order`. Unknown values are assumed
  * finite and smaller than the numbers that programs use in place of infinity, and norms not negative. */
-static bool is_told(unsigned char unknown, double other, int32_t operation, int *order)
+static bool is_determined(unsigned char unknown, double other, int32_t operation, int *order)
 {
     static const double AS_GOOD_AS_INFINITE = 1e9;
     *order = other > 0 ? -1 : 1;
@@ -322,7 +322,7 @@ static void compare(int32_t operation, const struct plim_column *a, const struct
         int order = a->is_float ? (a->f[k] > b->f[k]) - (a->f[k] < b->f[k])
                                 : (a->i[k] > b->i[k]) - (a->i[k] < b->i[k]);
         if (a->is_float && a->known[k] & PLIM_UNKNOWN && b->known[k] & PLIM_KNOWN &&
-            is_told(a->known[k], b->f[k], operation, &order))
+            is_determined(a->known[k], b->f[k], operation, &order))
             out->known[k] = PLIM_KNOWN | PLIM_ASSUMPTION_FINITE;
         out->i[k] = holds(operation, order);
     }

@@ -139,13 +139,13 @@ static bool run_fill(const struct plim_plan *plan, const struct plim_launch *lau
 
 /* --- indices per dimension -------------------------------------------------------------------- */
 
-enum { INDEX_BYTES, IS_TOLD };
+enum { INDEX_BYTES, HAS_COUNT };
 
 static bool read_indices(const char *list, struct plim_plan *plan)
 {
     struct plim_name whole = {list, strlen(list)};
     plan->numbers[INDEX_BYTES] = plim_name_begins(plim_name_argument(list, 0), "long") ? 8 : 4;
-    plan->numbers[IS_TOLD] = plim_name_behind(whole, ", long*, long)") != NULL;
+    plan->numbers[HAS_COUNT] = plim_name_behind(whole, ", long*, long)") != NULL;
     return true;
 }
 
@@ -176,7 +176,7 @@ static unsigned char read_found(const struct plim_plan *plan, const struct plim_
 {
     struct plim_view view = {0};
     *out = (struct plim_number){.i = (int64_t)count};
-    if (!plan->numbers[IS_TOLD] || !plim_launch_address(launch, 4)) return PLIM_KNOWN;
+    if (!plan->numbers[HAS_COUNT] || !plim_launch_address(launch, 4)) return PLIM_KNOWN;
     if (!plim_view_open(&view, plim_launch_address(launch, 4), sizeof(int64_t))) return PLIM_UNKNOWN;
     unsigned char known = plim_view_get(&view, 0, PLIM_INT64, out);
     plim_view_close(&view);
@@ -198,11 +198,11 @@ static bool run_indices(const struct plim_plan *plan, const struct plim_launch *
         plim_launch_spoil_block(launch, plim_launch_address(launch, 0));
         return true;
     }
-    unsigned char told = read_found(plan, launch, shape.count, &found);
-    int64_t fill = plan->numbers[IS_TOLD] ? plim_launch_long(launch, 5) : 0;
+    unsigned char count_known = read_found(plan, launch, shape.count, &found);
+    int64_t fill = plan->numbers[HAS_COUNT] ? plim_launch_long(launch, 5) : 0;
     for (size_t i = 0; i < shape.count; i++) {
         struct plim_number place;
-        unsigned char known = plim_known_both(told, plim_view_get(&view, i * WIDTH, PLIM_INT64, &place));
+        unsigned char known = plim_known_both(count_known, plim_view_get(&view, i * WIDTH, PLIM_INT64, &place));
         bool is_found = (int64_t)i < found.i;
         for (int d = shape.dimensions; d-- > 0;) {
             plim_view_put(&view, (i + (size_t)d * shape.count) * WIDTH, PLIM_INT64,

@@ -154,12 +154,12 @@ static int64_t all_bytes(const struct plim_kernel *kernel, const struct plim_lau
 static _Thread_local struct {
     char name[512];
     int64_t bytes; /* 0: none */
-} told;
+} reported;
 
 __attribute__((visibility("default"))) void plimsoll_kernel_moves(const char *name, int64_t bytes)
 {
-    told.bytes = name && strlen(name) < sizeof(told.name) ? bytes : 0;
-    if (told.bytes > 0) strcpy(told.name, name);
+    reported.bytes = name && strlen(name) < sizeof(reported.name) ? bytes : 0;
+    if (reported.bytes > 0) strcpy(reported.name, name);
 }
 
 __attribute__((visibility("default"))) int plimsoll_is_recording(void)
@@ -167,10 +167,11 @@ __attribute__((visibility("default"))) int plimsoll_is_recording(void)
     return plim_stream_is_on();
 }
 
-static bool is_told(const struct plim_kernel *kernel, struct plim_cost *out)
+static bool is_reported(const struct plim_kernel *kernel, struct plim_cost *out)
 {
-    if (told.bytes <= 0 || told.bytes > PLIM_MOST_BYTES || strcmp(told.name, kernel->name) != 0) return false;
-    out->number[0] = told.bytes;
+    if (reported.bytes <= 0 || reported.bytes > PLIM_MOST_BYTES) return false;
+    if (strcmp(reported.name, kernel->name) != 0) return false;
+    out->number[0] = reported.bytes;
     return true;
 }
 
@@ -178,7 +179,7 @@ bool plim_kernel_cost(const struct plim_kernel *kernel, const struct plim_launch
                       struct plim_cost *out)
 {
     *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
-    if (!kernel || !launch->arguments || is_told(kernel, out)) return true;
+    if (!kernel || !launch->arguments || is_reported(kernel, out)) return true;
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
         if (strstr(kernel->name, layouts[i].name) &&
             attention_cost(&layouts[i], kernel->name, launch, out))

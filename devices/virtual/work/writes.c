@@ -10,11 +10,12 @@
  * parameter also ends where the next one in memory starts. */
 enum { STRUCTURE_BYTES = 4096, PAGE_BYTES = 4096 };
 
-/* Returns how many bytes of argument i can be searched. `told`: the size that the launch determines; 0: unknown. */
-static size_t room_of(const struct plim_signature *signature, void *const *arguments, int i, size_t told)
+/* Returns how many bytes of argument i can be searched. `launch_bytes`: the size that the launch determines; 0: not
+ * known. */
+static size_t room_of(const struct plim_signature *signature, void *const *arguments, int i, size_t launch_bytes)
 {
     uintptr_t at = (uintptr_t)arguments[i];
-    size_t known = told ? told : signature->structure_bytes[i], room = known ? known : STRUCTURE_BYTES,
+    size_t known = launch_bytes ? launch_bytes : signature->structure_bytes[i], room = known ? known : STRUCTURE_BYTES,
            page = PAGE_BYTES - at % PAGE_BYTES;
     for (int k = 0; k < signature->parameters && k < 32; k++) {
         uintptr_t other = (uintptr_t)arguments[k];
@@ -102,11 +103,12 @@ size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 
                         uintptr_t *out)
 {
     const struct plim_signature *signature = &kernel->signature;
-    size_t count = plim_writes_plain(kernel, arguments, out), told = plim_family_bytes(kernel->plan, grid, arguments);
+    size_t count = plim_writes_plain(kernel, arguments, out);
+    size_t launch_bytes = plim_family_bytes(kernel->plan, grid, arguments);
     for (int i = 0; arguments && i < signature->parameters && i < 32; i++)
         if (signature->structures >> i & 1)
-            count += look_through(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : told), out + count,
-                                  PLIM_WRITES - count);
+            count += look_through(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : launch_bytes),
+                                  out + count, PLIM_WRITES - count);
     return count;
 }
 
