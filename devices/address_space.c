@@ -150,7 +150,7 @@ static void note_gaps(struct plim_address_space *space, const struct plim_addres
     if (region->widest > space->widest) space->widest = region->widest;
 }
 
-enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes,
+enum plim_status plim_address_space_reserve(struct plim_address_space *space, uint64_t bytes,
                                          bool alone, uint64_t *at)
 {
     struct plim_address_space_region *region = alone ? NULL : find_region(space, bytes);
@@ -173,7 +173,7 @@ static void remove_all(struct plim_address_space *space)
     space->by_age.count = space->by_address.count = 0;
 }
 
-void plim_address_space_give(struct plim_address_space *space, uint64_t at)
+void plim_address_space_release(struct plim_address_space *space, uint64_t at)
 {
     size_t index = count_above(space, at);
     struct plim_address_space_region *region = space->by_address.items[index];
@@ -200,7 +200,7 @@ enum plim_status plim_address_space_begin(struct plim_address_space *space, uint
     space->bottom = bottom;
     space->top = top;
     for (size_t i = 0; i < sizeof(of_context) / sizeof(of_context[0]) && st == PLIM_OK; i++)
-        st = plim_address_space_take(space, of_context[i], false, &at);
+        st = plim_address_space_reserve(space, of_context[i], false, &at);
     return st;
 }
 

@@ -38,7 +38,7 @@ static size_t break_within(const char *text, size_t most)
     return comma ? comma : most;
 }
 
-void plim_page_go_on(struct plim_page *page, int column, int indent, const char *from)
+void plim_page_continue(struct plim_page *page, int column, int indent, const char *from)
 {
     char shown[4096]; /* names in it come from outside */
     const char *text = plim_text_show(from, shown, sizeof(shown));
@@ -56,7 +56,7 @@ void plim_page_wrapped(struct plim_page *page, const char *first, const char *te
 {
     int indent = plim_page_length(first);
     fputs(first, page->file);
-    plim_page_go_on(page, indent, indent, text);
+    plim_page_continue(page, indent, indent, text);
 }
 
 void plim_page_repeat(struct plim_page *page, char c, int times)

@@ -23,7 +23,7 @@ void plim_page_heading(struct plim_page *page, const char *text);
 void plim_page_wrapped(struct plim_page *page, const char *first, const char *text);
 
 /* The same in a line of which `column` columns are filled; `indent` is for the lines below. */
-void plim_page_go_on(struct plim_page *page, int column, int indent, const char *text);
+void plim_page_continue(struct plim_page *page, int column, int indent, const char *text);
 
 void plim_page_repeat(struct plim_page *page, char c, int times);
 

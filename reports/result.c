@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out)
+void plim_result_write_fixed(const char *name, const char *value, const char **separator, FILE *out)
 {
     if (!*value) return;
     fprintf(out, "%s%s ", *separator, name);
@@ -29,21 +29,21 @@ static bool is_in(const char *const *keys, const char *key)
     return keys && *keys;
 }
 
-void plim_result_spec_held(const struct plim_result_spec *spec, const char *const *said, const char *separator,
+void plim_result_spec_fixed(const struct plim_result_spec *spec, const char *const *said, const char *separator,
                            FILE *out)
 {
     static const char zero[] = "train.zero.", train[] = "train.", use_reentrant[] = "train.use_reentrant";
     if (!spec) return;
-    plim_result_write_held("LoRA", spec->lora, &separator, out);
-    plim_result_write_held("quantization", spec->quantization, &separator, out);
+    plim_result_write_fixed("LoRA", spec->lora, &separator, out);
+    plim_result_write_fixed("quantization", spec->quantization, &separator, out);
     for (size_t i = 0; i < spec->options.count; i++) {
         const struct plim_result_option *option = &spec->options.items[i];
         if (is_in(said, option->key)) continue;
         if (!strncmp(option->key, zero, strlen(zero)) && option->value)
-            plim_result_write_held(option->key + strlen(zero), option->value, &separator, out);
+            plim_result_write_fixed(option->key + strlen(zero), option->value, &separator, out);
         bool is_held = is_of_trainer(option->key) || !strcmp(option->key, use_reentrant);
         if (is_held && option->value)
-            plim_result_write_held(option->key + strlen(train), option->value, &separator, out);
+            plim_result_write_fixed(option->key + strlen(train), option->value, &separator, out);
     }
 }
 
@@ -85,7 +85,7 @@ void plim_result_finish(struct plim_result *result)
     PLIM_ARRAY_FINISH(&result->timeline);
 }
 
-enum plim_status plim_report_take(struct plim_report *report, struct plim_report *from,
+enum plim_status plim_report_append(struct plim_report *report, struct plim_report *from,
                                   struct plim_error *err)
 {
     report->is_table |= from->is_table;

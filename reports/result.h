@@ -98,10 +98,10 @@ struct plim_result_setting {
 /* Writes the other settings that an answer is for, after `separator`: "LoRA r=16 on q_proj, quantization nf4,
  * overlap_comm yes" (of ZeRO's settings those that the command line set). `spec` NULL: nothing. `said`: keys of
  * settings to leave out (NULL ends them; NULL: none). */
-void plim_result_spec_held(const struct plim_result_spec *spec, const char *const *said, const char *separator,
+void plim_result_spec_fixed(const struct plim_result_spec *spec, const char *const *said, const char *separator,
                            FILE *out);
 /* Writes one of them: "NAME VALUE" after *separator, which is ", " from then on. A value of "": nothing. */
-void plim_result_write_held(const char *name, const char *value, const char **separator, FILE *out);
+void plim_result_write_fixed(const char *name, const char *value, const char **separator, FILE *out);
 
 /* The text of a value, or "" where the setting has none of that name. */
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name);
@@ -359,7 +359,7 @@ void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_P
 
 void plim_result_finish(struct plim_result *result); /* NULL and zeroed are fine */
 /* Moves the results of `from` to the end of `report`; a table stays one. PLIM_NOMEM: some may be left in `from`. */
-enum plim_status plim_report_take(struct plim_report *report, struct plim_report *from,
+enum plim_status plim_report_append(struct plim_report *report, struct plim_report *from,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_report_finish(struct plim_report *report); /* NULL and zeroed are fine */
 

@@ -369,7 +369,7 @@ static const struct plim_result_advice *best_advice(const struct plim_result *re
     return best;
 }
 
-bool plim_table_tells(double seconds, double whole)
+bool plim_table_shows(double seconds, double whole)
 {
     return seconds >= whole / 1000;
 }
@@ -377,7 +377,7 @@ bool plim_table_tells(double seconds, double whole)
 static void add_task(struct plim_grid *grid, const char *words, double seconds, double whole)
 {
     char text[PLIM_NUMBER];
-    if (!plim_table_tells(seconds, whole)) return;
+    if (!plim_table_shows(seconds, whole)) return;
     plim_grid_row(grid, false);
     plim_grid_cell(grid, words);
     plim_grid_cell(grid, plim_number_seconds(seconds, text));

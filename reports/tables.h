@@ -30,7 +30,7 @@ void plim_table_samples(const struct plim_result *result, struct plim_grid *grid
 void plim_table_time(const struct plim_result *result, struct plim_grid *grid);
 
 /* Is a task shown? One that takes less than a thousandth is left out. */
-bool plim_table_tells(double seconds, double whole);
+bool plim_table_shows(double seconds, double whole);
 
 /* For every device on which nothing fits: the change that makes it fit,
  * or comes nearest. No rows: there is none. */

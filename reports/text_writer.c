@@ -56,7 +56,7 @@ static void batch_line(struct plim_page *page, const struct plim_result_choice *
              c->setting.accumulation, gpus, c->effective_batch, c->effective_batch == 1 ? "" : "s",
              seq);
     fprintf(page->file, "  %s%s%s", page->bold, micro, page->plain);
-    plim_page_go_on(page, 2 + used, 4, rest);
+    plim_page_continue(page, 2 + used, 4, rest);
     phase_lines(page, c);
 }
 
@@ -213,7 +213,7 @@ static void time_table(struct plim_page *page, const struct plim_result *r)
     if (whole <= 0) return;
     plim_page_heading(page, PLIM_TABLE_TIME);
 #define SHARE(name, words)                                                                         \
-    if (plim_table_tells(r->time.name##_seconds, whole))                                           \
+    if (plim_table_shows(r->time.name##_seconds, whole))                                           \
         share_row(page, words, plim_number_seconds(r->time.name##_seconds, text), r->time.name##_seconds, whole);
     PLIM_RESULT_TIME_MAP(SHARE)
 #undef SHARE

@@ -46,7 +46,7 @@ const char *plim_environment_value(char *const *entries, const char *name)
     return value;
 }
 
-void plim_environment_take_out(struct plim_environment *e, const char *name)
+void plim_environment_unset(struct plim_environment *e, const char *name)
 {
     size_t kept = 0;
     for (size_t i = 0; i < e->entries.count; i++) {
@@ -59,7 +59,7 @@ void plim_environment_take_out(struct plim_environment *e, const char *name)
 
 enum plim_status plim_environment_set_entry(struct plim_environment *e, char *entry)
 {
-    if (entry) plim_environment_take_out(e, entry);
+    if (entry) plim_environment_unset(e, entry);
     return append(e, entry);
 }
 
@@ -69,7 +69,7 @@ enum plim_status plim_environment_set(struct plim_environment *e, const char *na
     return plim_environment_set_entry(e, asprintf(&entry, "%s=%s", name, value) < 0 ? NULL : entry);
 }
 
-enum plim_status plim_environment_put_before(struct plim_environment *e, const char *name, const char *value)
+enum plim_status plim_environment_prepend(struct plim_environment *e, const char *name, const char *value)
 {
     const char *list = e->entries.items ? plim_environment_value(e->entries.items, name) : NULL;
     char *entry;

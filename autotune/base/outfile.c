@@ -333,7 +333,7 @@ int plim_outfile_log(const char *folder, const char *name, struct plim_error *er
     return fd;
 }
 
-enum plim_status plim_outfile_make_folders(const char *path, struct plim_error *err)
+enum plim_status plim_outfile_create_folders(const char *path, struct plim_error *err)
 {
     char part[PATH_MAX];
     struct stat info;

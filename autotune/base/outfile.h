@@ -52,7 +52,7 @@ enum plim_status plim_outfile_commit(struct plim_outfile *file,
 void plim_outfile_discard(struct plim_outfile *file);
 
 /* Creates the missing parent folders of a path. PLIM_IO. */
-enum plim_status plim_outfile_make_folders(const char *path, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_outfile_create_folders(const char *path, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Write a whole file: open, write, commit. */
 enum plim_status plim_outfile_save(const char *path, const char *text,

@@ -58,7 +58,7 @@ static void tell(const struct plim_gpu_kind *kind, const struct plim_log *log)
 enum plim_status plim_all_gpus_find(const char *uri, const struct plim_log *log,
                                     struct plim_all_gpus *out, struct plim_error *err)
 {
-    const struct plim_target_place place = plim_target_here();
+    const struct plim_target_place place = plim_target_local();
     struct plim_target *shown = calloc(PLIM_VISIBLE_MAX, sizeof(*shown));
     size_t count = 0;
     *out = (struct plim_all_gpus){.kinds = calloc(PLIM_VISIBLE_MAX, sizeof(*out->kinds))};
@@ -103,7 +103,7 @@ static enum plim_status collect(struct part *part, struct plim_report *report,
     report->version = part->decide.io->version;
     for (size_t i = 0; i < part->report.results.count; i++)
         part->report.results.items[i].device.gpus = part->kind->gpus;
-    return plim_report_take(report, &part->report, err);
+    return plim_report_append(report, &part->report, err);
 }
 
 static enum plim_status collect_all(struct part *parts, size_t count, struct plim_report *report,

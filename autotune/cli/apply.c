@@ -41,8 +41,8 @@ static void note_settings(const struct plim_result *result, const struct plim_io
         separator = ", ";
     }
     for (size_t i = 0; i < setting->value_count; i++)
-        plim_result_write_held(setting->values[i].name, setting->values[i].text, &separator, io->err);
-    plim_result_spec_held(&result->spec, NULL, separator, io->err);
+        plim_result_write_fixed(setting->values[i].name, setting->values[i].text, &separator, io->err);
+    plim_result_spec_fixed(&result->spec, NULL, separator, io->err);
     fputc('\n', io->err);
 }
 

@@ -177,7 +177,7 @@ static enum plim_status read_recording(const struct plim_request *request,
     out->spec.world = 1;
     for (size_t i = 0; i < request->setting_count && !st; i++)
         st = take_key(&request->settings[i], recording, &out->spec, err);
-    if (!st) st = plim_host_speed_take(request, log, stop, &out->spec, err);
+    if (!st) st = plim_host_speed_set(request, log, stop, &out->spec, err);
     if (!st && out->spec.seq.count && !recording->seqs.count)
         st = plim_fail(err, PLIM_INVALID, "--seq: %s was recorded without a sequence length",
                        request->subject);
@@ -201,7 +201,7 @@ enum plim_status plim_asked_question_read(const struct plim_request *request,
     if (request->program.axes.count)
         return plim_fail(err, PLIM_INVALID, "--axis is for recordings and programs");
     st = plim_common_spec(request, log, &out->spec, err);
-    if (!st) st = plim_host_speed_take(request, log, stop, &out->spec, err);
+    if (!st) st = plim_host_speed_set(request, log, stop, &out->spec, err);
     if (st) return st;
     plim_spec_question_make(&out->spec, request->objective, &out->question);
     return plim_common_waterfall(request, &out->question.question, err);

@@ -236,7 +236,7 @@ void plim_common_round_allowance(const struct plim_request *request, size_t roun
     if (request->tiers) allowance->margin_share = plim_tiers[round].margin_share;
 }
 
-void plim_common_tell_asked(const struct plim_request *request, size_t round,
+void plim_common_record_question(const struct plim_request *request, size_t round,
                             struct plim_result *result)
 {
     result->tier = request->tiers ? plim_tiers[round].name : NULL;

@@ -59,7 +59,7 @@ void plim_common_round_allowance(const struct plim_request *request, size_t roun
                                  struct plim_allowance *allowance);
 
 /* Records waterfall, profile and tier of the question in a result. */
-void plim_common_tell_asked(const struct plim_request *request, size_t round,
+void plim_common_record_question(const struct plim_request *request, size_t round,
                             struct plim_result *result);
 
 /* Adds the settings of the command line to a result, so that the question can be repeated. */

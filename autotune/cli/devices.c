@@ -18,7 +18,7 @@ static enum plim_status look_around(struct machine *machine, struct plim_error *
 {
     struct plim_target target;
     struct plim_error absent = PLIM_ERROR_INIT;
-    const struct plim_target_place place = plim_target_here();
+    const struct plim_target_place place = plim_target_local();
     *machine = (struct machine){.world = {.visible_devices = place.visible_devices,
                                           .device_order = place.device_order}};
     enum plim_status opened = plim_target_open(&place, &machine->nvml, &absent);

@@ -52,7 +52,7 @@ static enum plim_status add_uri(const char *uri, const struct plim_allowance *al
 {
     struct plim_env_gpu gpu = {0};
     struct plim_target target;
-    struct plim_target_place place = plim_target_here();
+    struct plim_target_place place = plim_target_local();
     place.has_cuda = true; /* answers of other builds may be used */
     enum plim_device_scheme scheme = plim_uri_scheme(uri);
     if (scheme == PLIM_SCHEME_CUDA) {
@@ -88,7 +88,7 @@ static enum plim_status add_visible(bool per_rank, const struct plim_allowance *
                                     struct plim_error *err)
 {
     struct plim_target targets[PLIM_ENV_GPUS];
-    struct plim_target_place place = plim_target_here();
+    struct plim_target_place place = plim_target_local();
     size_t found;
     enum plim_status st = plim_target_list(&place, targets, PLIM_ENV_GPUS, &found, err);
     if (st) return st;

@@ -135,7 +135,7 @@ static enum plim_status search_round(struct exec *x, size_t round, struct plim_r
     plim_progress_finish(&progress);
     plim_run_device_close(&x->device);
     x->device = (struct plim_run_device){0};
-    plim_common_tell_asked(x->request, round, &result);
+    plim_common_record_question(x->request, round, &result);
     if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK) st = plim_no_memory(err);
     if (st) plim_result_finish(&result);
     return st;
@@ -148,7 +148,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     report->version = x->io->version;
     report->is_table = x->request->tiers;
     bool is_real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
-    enum plim_status st = plim_asked_trials_place(&x->trials, is_real, err);
+    enum plim_status st = plim_asked_trials_create_workspace(&x->trials, is_real, err);
     plim_launch_prepare();
     for (size_t i = 0; i < plim_common_rounds(x->request) && !st; i++)
         st = search_round(x, i, report, err);
@@ -162,7 +162,7 @@ static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *
                      char place[PLIM_STORE_PLACE])
 {
     struct plim_target target;
-    struct plim_target_place here = plim_target_here();
+    struct plim_target_place here = plim_target_local();
     here.has_cuda = true; /* the program has its own kernels */
     if (plim_uri_scheme(x->uri) == PLIM_SCHEME_SIM) {
         place[0] = '\0';

@@ -52,7 +52,7 @@ static void join(struct members *m, const struct plim_target *gpu, int64_t most)
 /* Collects the GPUs of the kind of `uri`. Returns false if there are no others. */
 static bool gather(const char *uri, int64_t most, struct members *m)
 {
-    const struct plim_target_place place = plim_target_here();
+    const struct plim_target_place place = plim_target_local();
     struct plim_target *shown = calloc(PLIM_VISIBLE_MAX, sizeof(*shown)), other;
     struct plim_store_gpu kind, of_other;
     size_t count = 0;
@@ -89,7 +89,7 @@ static bool find_place(const struct plim_kept *kept, const struct members *m, ch
     plim_facts_add(&facts, "nccl",
                    plim_cuda_library_file(&plim_cuda_library_nccl, library, sizeof(library)));
     add_variables(&facts);
-    bool found = !kept->off && plim_measured_place(&kept->store, "all-reduce", &facts, path);
+    bool found = !kept->off && plim_measured_path(&kept->store, "all-reduce", &facts, path);
     plim_facts_finish(&facts);
     return found;
 }
@@ -112,7 +112,7 @@ static void keep(const char *path, const struct plim_all_reduce *measured, const
     struct plim_error err = PLIM_ERROR_INIT;
     snprintf(text, sizeof(text), "%d %.9g %.9g %s", measured->gpus, measured->bytes_per_second,
              measured->latency_seconds, measured->nccl);
-    if (plim_measured_keep(path, text, &err))
+    if (plim_measured_write(path, text, &err))
         plim_log(log, PLIM_LOG_WARNING, "the speed of the all-reduce cannot be kept: %s", err.text);
 }
 
@@ -155,7 +155,7 @@ static void measure(const struct members *m, const struct plim_stop *stop, const
     plim_log(log, PLIM_LOG_WARNING, "the all-reduce is modelled, not measured: %s", out->why_not);
 }
 
-void plim_gpu_ring_take(const struct plim_request *request, const struct plim_spec *spec,
+void plim_gpu_ring_measure(const struct plim_request *request, const struct plim_spec *spec,
                         const char *uri, const struct plim_stop *stop, const struct plim_log *log,
                         struct plim_ring *out)
 {

@@ -47,7 +47,7 @@ static bool find_place(const struct plim_request *request, const struct plim_log
     plim_facts_add(facts, "processor", processor);
     for (size_t i = 0; i < question.fits.list.count; i++)
         plim_facts_add(facts, question.fits.list.items[i].name, question.fits.list.items[i].value);
-    bool found = plim_measured_place(&kept.store, "host-speed", facts, path);
+    bool found = plim_measured_path(&kept.store, "host-speed", facts, path);
     plim_store_question_finish(&question);
     return found;
 }
@@ -83,7 +83,7 @@ static enum plim_status measure(const struct plim_request *request, const struct
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_asked_trials_read(&request->program, &trials, err));
     PLIM_TRY(plim_catalogue_find("A100-SXM4-80GB", &known, err));
-    PLIM_TRY(plim_asked_trials_place(&trials, false, err));
+    PLIM_TRY(plim_asked_trials_create_workspace(&trials, false, err));
     plim_launch_prepare();
     plim_execution_gpus(known, &limit, 1, &gpu);
     trials.options.gpus = &gpu;
@@ -100,7 +100,7 @@ out:
     return st;
 }
 
-enum plim_status plim_host_speed_take(const struct plim_request *request, const struct plim_log *log,
+enum plim_status plim_host_speed_set(const struct plim_request *request, const struct plim_log *log,
                                       const struct plim_stop *stop, struct plim_spec *spec,
                                       struct plim_error *err)
 {
@@ -116,7 +116,7 @@ enum plim_status plim_host_speed_take(const struct plim_request *request, const 
         enum plim_status st = measure(request, log, stop, &speed, err);
         if (st) return st;
         snprintf(text, sizeof(text), "%.2g", speed);
-        if (keeps && plim_measured_keep(path, text, &failure))
+        if (keeps && plim_measured_write(path, text, &failure))
             plim_log(log, PLIM_LOG_WARNING, "the host's speed cannot be kept: %s", failure.text);
     }
     const struct plim_request_setting setting = {

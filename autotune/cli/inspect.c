@@ -30,7 +30,7 @@ enum plim_status plim_inspect_open(const struct plim_request *request, const str
                                 &uri, err));
     out->allowance = plim_common_allowance(request, log);
     if (!out->asked.question.recording)
-        plim_gpu_ring_take(request, &out->asked.spec, uri, stop, log, &out->ring);
+        plim_gpu_ring_measure(request, &out->asked.spec, uri, stop, log, &out->ring);
     out->options = (struct plim_run_options){.uri = uri,
                                              .allowance = &out->allowance,
                                              .question = &out->asked.question,

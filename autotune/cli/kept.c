@@ -62,14 +62,14 @@ enum plim_status plim_kept_gpu_of_uri(const char *uri, const struct plim_allowan
     return PLIM_OK;
 }
 
-void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
+void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *question,
                     const struct plim_report *report)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     const struct plim_result *result = &report->results.items[0];
     bool proven = result->choice.present && result->choice.verified && !result->unsupported;
     if (kept->off || !proven) return;
-    if (plim_store_keep(&kept->store, question, report, &err) == PLIM_OK) return;
+    if (plim_store_write(&kept->store, question, report, &err) == PLIM_OK) return;
     plim_log(kept->log, PLIM_LOG_WARNING, "the answer is not kept: %s", err.text);
     kept->off = true;
 }
@@ -104,7 +104,7 @@ static enum plim_status take_lock(const struct plim_kept *kept, const struct pli
 {
     struct plim_error problem = PLIM_ERROR_INIT;
     const struct plim_stop signals = {.signalled = ask->stop->signalled}; /* --wait bounds it */
-    enum plim_status st = plim_store_lock_take(lock, ask->place, kept->wait_seconds, &signals,
+    enum plim_status st = plim_store_lock_acquire(lock, ask->place, kept->wait_seconds, &signals,
                                                kept->log, waited, &problem);
     if (st == PLIM_IO)
         plim_log(kept->log, PLIM_LOG_WARNING, "%s", problem.text);
@@ -133,7 +133,7 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
     if (kept->explains && !kept->fresh)
         PLIM_TRY(plim_store_explain_miss(&kept->store, &now, kept->log, err));
     PLIM_TRY(ask->make(ask->user, report, err));
-    plim_kept_keep(kept, &now, report);
+    plim_kept_store(kept, &now, report);
 out:
     plim_store_lock_release(&lock);
     plim_store_question_finish(&alone);

@@ -46,7 +46,7 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Keeps a report with one result, if it is a proven answer. If that fails, logs a warning and turns the store off. */
-void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
+void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *question,
                     const struct plim_report *report);
 
 /* Return the GPU of a simulated result, and the GPU that a URI "sim:..." names; the latter fails if there is none. */

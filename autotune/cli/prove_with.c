@@ -74,7 +74,7 @@ enum plim_status plim_prove_with_read(const struct plim_request *request,
         .command = out->command, .axes = &question->question.axes, .world = question->spec->world};
     PLIM_TRY(plim_asked_trials_read(&request->program, &out->trials, err));
     PLIM_TRY(check_placeholders(out, &question->question, err));
-    PLIM_TRY(plim_asked_trials_place(&out->trials, is_real, err));
+    PLIM_TRY(plim_asked_trials_create_workspace(&out->trials, is_real, err));
     plim_launch_prepare();
     out->proving = (struct plim_proving){
         .program = &out->program, .options = out->trials.options, .gpus = out->program.world, .jobs = 1};

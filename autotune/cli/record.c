@@ -48,7 +48,7 @@ static enum plim_status open_device(struct recording_run *x, const struct plim_r
                          uri);
     x->run_options = (struct plim_run_options){
         .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
-    enum plim_status st = plim_workspace_make(&x->workspace, PLIM_PRELOAD_VIRTUAL_GPU,
+    enum plim_status st = plim_workspace_create(&x->workspace, PLIM_PRELOAD_VIRTUAL_GPU,
                                               request->program.logs, err);
     if (!st) st = plim_run_device_open(&x->device, &x->run_options, err);
     if (!st) plim_execution_gpus(&x->device.gpu, &x->device.limit, 1, x->gpus);

@@ -70,7 +70,7 @@ static enum plim_status read_file(const struct plim_request *request, const stru
         goto out;
     }
     if (st) plim_log(&log, PLIM_LOG_WARNING, "%s: its step is not drawn: %s", path, why.text);
-    st = plim_report_take(&all->report, &report, err);
+    st = plim_report_append(&all->report, &report, err);
 out:
     plim_report_finish(&report);
     return st;

@@ -79,7 +79,7 @@ static enum plim_status search_round(struct search *s, size_t round, struct plim
     enum plim_status st = plim_fleet_tune(&fleet, s->uris, s->count, report, err);
     plim_progress_finish(&progress);
     for (size_t i = before; i < report->results.count && !st; i++) {
-        plim_common_tell_asked(d->request, round, &report->results.items[i]);
+        plim_common_record_question(d->request, round, &report->results.items[i]);
         st = plim_common_add_options(d->request, &report->results.items[i], err);
     }
     return st;
@@ -94,7 +94,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     report->version = s->decide->io->version;
     report->is_table |= request->tiers;
     if (s->count == 1 && !s->decide->asked.question.recording)
-        plim_gpu_ring_take(request, &s->decide->asked.spec, s->uris[0], &s->decide->stop,
+        plim_gpu_ring_measure(request, &s->decide->asked.spec, s->uris[0], &s->decide->stop,
                            s->decide->log, &s->ring);
     for (size_t i = 0; i < plim_common_rounds(request) && !st; i++)
         st = search_round(s, i, report, err);
@@ -113,7 +113,7 @@ static void keep_simulated(struct plim_decide *d, const struct plim_report *repo
     if (d->kept.off || !result->choice.present) return;
     plim_decide_store_question(d, &gpu, &question);
     if (PLIM_ARRAY_PUSH(&one.results, *result) == PLIM_OK)
-        plim_kept_keep(&d->kept, &question, &one);
+        plim_kept_store(&d->kept, &question, &one);
     PLIM_ARRAY_FINISH(&one.results);
     plim_store_question_finish(&question);
 }

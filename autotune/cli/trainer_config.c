@@ -78,7 +78,7 @@ static enum plim_status leave_out_mild(struct plim_request *request, const struc
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     if (!spec) return plim_no_memory(err);
     enum plim_status st = plim_common_spec(request, NULL, spec, &ignored);
-    *experts = st == PLIM_SPEC && plim_spec_leaves_experts(spec);
+    *experts = st == PLIM_SPEC && plim_spec_is_refused_for_experts(spec);
     free(spec);
     for (size_t i = 0; st == PLIM_SPEC && i < job->key_count; i++)
         if (job->keys[i].mild) take_out(request, &job->keys[i]);

@@ -147,7 +147,7 @@ static enum plim_status decide(struct planner *p, struct part *part, struct plim
         st = plim_decide(&p->fleet->question->question, &known, &asker, &decision, &part->error);
     if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
     if (!st && prover)
-        plim_prover_tell(prover, decision.found ? &decision.choice.setting : NULL, p->fleet->log,
+        plim_prover_add_reasons(prover, decision.found ? &decision.choice.setting : NULL, p->fleet->log,
                          &part->result);
     if (!st && p->fleet->with_timeline) st = draw_decision(part, &decision);
     if (!st && give_hints) {

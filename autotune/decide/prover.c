@@ -145,7 +145,7 @@ static void show_failure(const struct plim_prover *p, const struct plim_log *log
         shown = plim_black_box_show_failure(log, p->logs, p->proofs.items[i].execution);
 }
 
-void plim_prover_tell(const struct plim_prover *p, const struct plim_setting *choice,
+void plim_prover_add_reasons(const struct plim_prover *p, const struct plim_setting *choice,
                       const struct plim_log *log, struct plim_result *result)
 {
     char planned[16], tried[16];

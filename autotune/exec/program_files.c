@@ -76,7 +76,7 @@ const char *plim_program_path(const char *word)
 /* --- packages --------------------------------------------------------------------------------- */
 
 /* Reads the version from the name of the package's folder, NAME-VERSION.dist-info. */
-static enum plim_status tell_package(const char *prefix, const char *name, plim_program_tell *tell, void *user)
+static enum plim_status tell_package(const char *prefix, const char *name, plim_program_visit *tell, void *user)
 {
     static const char ending[] = ".dist-info";
     char pattern[PATH_MAX + 128], text[128];
@@ -92,7 +92,7 @@ static enum plim_status tell_package(const char *prefix, const char *name, plim_
     return st;
 }
 
-static enum plim_status tell_packages(const char *command, plim_program_tell *tell, void *user)
+static enum plim_status tell_packages(const char *command, plim_program_visit *tell, void *user)
 {
     static const char *const names[] = {
         "torch", "torchvision", "transformers", "accelerate", "peft", "bitsandbytes", "deepspeed", "lightning",
@@ -109,7 +109,7 @@ static enum plim_status tell_packages(const char *command, plim_program_tell *te
 
 /* --- scripts ---------------------------------------------------------------------------------- */
 
-enum plim_status plim_program_made_with(char *const *command, plim_program_tell *tell, void *user)
+enum plim_status plim_program_made_with(char *const *command, plim_program_visit *tell, void *user)
 {
     enum plim_status st = tell_packages(command[0], tell, user);
     for (size_t i = 1; command[i] && !st; i++) {

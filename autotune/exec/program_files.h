@@ -29,8 +29,8 @@ const char *plim_program_path(const char *word);
 /* Calls `tell` with a line such as "torch 2.11.0" for each installed package that allocates or chooses kernels, from
  * the packages of the command's interpreter (PREFIX/bin/python: PREFIX/lib/python3*), and with "train.py sha256 HEX"
  * for each script of the command. Stops if `tell` returns anything but PLIM_OK, and returns that. */
-typedef enum plim_status plim_program_tell(void *user, const char *text);
-enum plim_status plim_program_made_with(char *const *command, plim_program_tell *tell,
+typedef enum plim_status plim_program_visit(void *user, const char *text);
+enum plim_status plim_program_made_with(char *const *command, plim_program_visit *tell,
                                         void *user) PLIM_MUST_CHECK;
 
 /* True if such a line names a script that has changed since or is missing; its name is stored in `path`. */

@@ -107,8 +107,8 @@ static enum plim_status change(struct plim_environment *environment, const struc
 {
     switch (variable->change) {
     case PLIM_VARIABLE_SET: return plim_environment_set(environment, variable->name, variable->value);
-    case PLIM_VARIABLE_PUT_BEFORE: return plim_environment_put_before(environment, variable->name, variable->value);
-    case PLIM_VARIABLE_TAKEN_OUT: plim_environment_take_out(environment, variable->name); break;
+    case PLIM_VARIABLE_PUT_BEFORE: return plim_environment_prepend(environment, variable->name, variable->value);
+    case PLIM_VARIABLE_TAKEN_OUT: plim_environment_unset(environment, variable->name); break;
     }
     return PLIM_OK;
 }

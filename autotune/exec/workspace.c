@@ -117,7 +117,8 @@ static enum plim_status make_logs(const char *folder, struct plim_error *err)
 {
     struct plim_error above = PLIM_ERROR_INIT;
     struct stat info;
-    if (plim_outfile_make_folders(folder, &above)) return plim_fail(err, PLIM_IO, "--logs %s: %s", folder, above.text);
+    if (plim_outfile_create_folders(folder, &above))
+        return plim_fail(err, PLIM_IO, "--logs %s: %s", folder, above.text);
     if (!mkdir(folder, 0777)) return PLIM_OK;
     int problem = errno;
     if (!stat(folder, &info) && S_ISDIR(info.st_mode)) return PLIM_OK;
@@ -200,7 +201,7 @@ static enum plim_status link_programs(struct plim_workspace *w, struct plim_erro
     return PLIM_OK;
 }
 
-enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preloaded preloaded,
+enum plim_status plim_workspace_create(struct plim_workspace *w, enum plim_preloaded preloaded,
                                      const char *logs, struct plim_error *err)
 {
     *w = (struct plim_workspace){.keeper = -1};

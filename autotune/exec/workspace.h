@@ -30,7 +30,7 @@ struct plim_workspace {
 /* Finds the library, near the executable in a build and under lib when installed, and creates the folder. Also creates
  * `logs`, if not NULL, with its parent folders; these are kept. PLIM_UNSUPPORTED: the library was not found. The caller
  * finishes the workspace in any case. */
-enum plim_status plim_workspace_make(struct plim_workspace *workspace,
+enum plim_status plim_workspace_create(struct plim_workspace *workspace,
                                      enum plim_preloaded preloaded, const char *logs,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 void plim_workspace_finish(struct plim_workspace *workspace); /* NULL is allowed */

@@ -133,7 +133,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
     const struct plim_setting setting = setting_at(r, values, own.point);
     int64_t kept;
     enum plim_status st = plim_recorder_run(r, &setting, true, &own, err);
-    if (!st) st = plim_trace_leave_out_kept(&own, &kept, err);
+    if (!st) st = plim_trace_drop_retained(&own, &kept, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
     if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* this run has the usual allocator */
     if (!st) st = compare_later(r, &setting, err);
@@ -162,13 +162,13 @@ static enum plim_status run_settled(struct recorder *r, const struct plim_settin
     enum { MORE = 4 };
     struct plim_recorded_point point = trace->point;
     enum plim_status st = plim_recorder_run(r, setting, false, trace, err);
-    if (!st) st = plim_trace_settle(trace, left_out, err);
+    if (!st) st = plim_trace_drop_end(trace, left_out, err);
     if (st != PLIM_UNSTABLE || !r->was_ended || r->patience > 1) return st;
     r->patience = MORE;
     plim_trace_finish(trace);
     *trace = (struct plim_trace){.point = point, .gpu = r->record->gpu};
     st = plim_recorder_run(r, setting, false, trace, err);
-    return st ? st : plim_trace_settle(trace, left_out, err);
+    return st ? st : plim_trace_drop_end(trace, left_out, err);
 }
 
 /* Removes blocks that each step keeps, such as losses for a log, half a megabyte in a thousand steps. More than a few
@@ -178,7 +178,7 @@ static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *tr
     enum { LITTLE = 4096 };
     int64_t bytes = 0;
     char text[PLIM_DECISION_TEXT];
-    enum plim_status st = plim_trace_leave_out_kept(trace, &bytes, err);
+    enum plim_status st = plim_trace_drop_retained(trace, &bytes, err);
     if (!st && bytes > LITTLE) {
         snprintf(text, sizeof(text),
                  "each step keeps %lld bytes more on the GPU, which are left out: %lld MiB in 1,000 steps",

@@ -59,7 +59,7 @@ struct plim_ahead *plim_ahead_start(plim_ahead_run *run, void *user,
     return NULL;
 }
 
-bool plim_ahead_take(struct plim_ahead *a, const struct plim_setting *setting,
+bool plim_ahead_result(struct plim_ahead *a, const struct plim_setting *setting,
                      struct plim_replay *out)
 {
     bool done = false;

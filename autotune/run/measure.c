@@ -28,7 +28,7 @@ static bool has_paused(const struct plim_warmth *warmth, double at)
     return at - warmth->until > PAUSE_SECONDS;
 }
 
-void plim_warmth_note(struct plim_warmth *warmth, double seconds)
+void plim_warmth_record(struct plim_warmth *warmth, double seconds)
 {
     double now = plim_clock_seconds();
     if (has_paused(warmth, now - seconds)) warmth->busy_seconds = 0;
@@ -54,7 +54,7 @@ static enum plim_status run_step(const struct measurement *m, double *seconds)
     enum plim_status st = m->step(m->user, seconds);
     if (st) return st;
     if (!(isfinite(*seconds) && *seconds > 0)) return PLIM_INVALID;
-    plim_warmth_note(m->warmth, *seconds);
+    plim_warmth_record(m->warmth, *seconds);
     return PLIM_OK;
 }
 

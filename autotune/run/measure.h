@@ -35,7 +35,7 @@ struct plim_warmth {
 };
 
 /* Records that the GPU has just worked for `seconds`. */
-void plim_warmth_note(struct plim_warmth *warmth, double seconds);
+void plim_warmth_record(struct plim_warmth *warmth, double seconds);
 
 /* Step times, all positive. */
 struct plim_measured_steps {

@@ -22,7 +22,7 @@ static const struct plim_run_play *find(const struct plim_run_plays *plays, cons
     return NULL;
 }
 
-enum plim_status plim_run_plays_keep(struct plim_run_plays *plays, const struct plim_setting *setting,
+enum plim_status plim_run_plays_store(struct plim_run_plays *plays, const struct plim_setting *setting,
                                      uint64_t sizes, const struct plim_replay *replay)
 {
     const struct plim_run_play play = {.setting = *setting, .sizes = sizes, .replay = *replay};

@@ -351,7 +351,7 @@ enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
                                                   struct plim_error *err)
 {
     struct plim_target target;
-    struct plim_target_place place = plim_target_here();
+    struct plim_target_place place = plim_target_local();
     struct plim_device_info seen = {0};
     *d = (struct plim_run_device){.options = options};
     place.has_cuda = true; /* the program has its own kernels */

@@ -212,11 +212,11 @@ static enum plim_status replay_or_share(struct plim_run_device *d,
     enum plim_status st = start_engine(d, mode, err);
     if (st) return st;
     struct plim_device *device = d->engines[mode == PLIM_RUN_UNLIMITED].device;
-    if (plim_run_share_take(share, setting, device, budget_bytes, &d->last)) return PLIM_OK;
+    if (plim_run_share_find(share, setting, device, budget_bytes, &d->last)) return PLIM_OK;
     plim_sim_record(device, &share->recorder);
     st = plim_run_simulate(d, setting, mode, &d->last, err);
     plim_sim_record(device, NULL);
-    if (!st && plim_run_share_keep(share, setting, &d->last) != PLIM_OK) st = plim_no_memory(err);
+    if (!st && plim_run_share_store(share, setting, &d->last) != PLIM_OK) st = plim_no_memory(err);
     return st;
 }
 
@@ -236,7 +236,7 @@ static enum plim_status play_or_share(struct plim_run_device *d, const struct pl
     if (plim_run_plays_find(plays, setting, sizes, budget_bytes, &d->last))
         return plim_player_retime(player, stream, point, setting->accumulation, &d->last, err);
     st = plim_run_simulate(d, setting, mode, &d->last, err);
-    if (!st && plim_run_plays_keep(plays, setting, sizes, &d->last) != PLIM_OK) st = plim_no_memory(err);
+    if (!st && plim_run_plays_store(plays, setting, sizes, &d->last) != PLIM_OK) st = plim_no_memory(err);
     return st;
 }
 
@@ -254,7 +254,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
 {
     struct plim_run_device *d = user;
     bool is_there = mode == PLIM_RUN_UNLIMITED && d->ahead &&
-                    plim_ahead_take(d->ahead, setting, &d->last);
+                    plim_ahead_result(d->ahead, setting, &d->last);
     enum plim_status st = is_there ? PLIM_OK : run_or_share(d, setting, mode, err);
     if (!st) plim_run_trial(&d->last, out);
     return st;

@@ -32,7 +32,7 @@ static bool keep_score(struct plim_run_share *share, struct plim_score *out)
     return true;
 }
 
-enum plim_status plim_run_share_keep(struct plim_run_share *share,
+enum plim_status plim_run_share_store(struct plim_run_share *share,
                                      const struct plim_setting *setting,
                                      const struct plim_replay *replay)
 {
@@ -43,7 +43,7 @@ enum plim_status plim_run_share_keep(struct plim_run_share *share,
     return PLIM_ARRAY_PUSH(&share->runs, run);
 }
 
-bool plim_run_share_take(const struct plim_run_share *share, const struct plim_setting *setting,
+bool plim_run_share_find(const struct plim_run_share *share, const struct plim_setting *setting,
                          struct plim_device *device, int64_t budget_bytes,
                          struct plim_replay *out)
 {

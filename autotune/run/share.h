@@ -26,13 +26,13 @@ struct plim_run_share {
 void plim_run_share_finish(struct plim_run_share *share); /* NULL or a zeroed one is allowed */
 
 /* Keeps a copy of a run and of its recorded score, if other GPUs can use it. PLIM_NOMEM is the only error. */
-enum plim_status plim_run_share_keep(struct plim_run_share *share,
+enum plim_status plim_run_share_store(struct plim_run_share *share,
                                      const struct plim_setting *setting,
                                      const struct plim_replay *replay) PLIM_MUST_CHECK;
 
 /* Stores the kept run of a setting that is valid on a device with this budget, with the device's times. Returns false
  * if there is none. */
-bool plim_run_share_take(const struct plim_run_share *share, const struct plim_setting *setting,
+bool plim_run_share_find(const struct plim_run_share *share, const struct plim_setting *setting,
                          struct plim_device *device, int64_t budget_bytes,
                          struct plim_replay *out);
 

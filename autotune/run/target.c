@@ -365,7 +365,7 @@ enum plim_status plim_target_list(const struct plim_target_place *place, struct 
     return st;
 }
 
-struct plim_target_place plim_target_here(void)
+struct plim_target_place plim_target_local(void)
 {
     return (struct plim_target_place){.root = "",
                                       .visible_devices = getenv("CUDA_VISIBLE_DEVICES"),
@@ -377,6 +377,6 @@ struct plim_target_place plim_target_here(void)
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
                                      struct plim_error *err)
 {
-    struct plim_target_place place = plim_target_here();
+    struct plim_target_place place = plim_target_local();
     return plim_target_resolve_at(&place, uri, out, err);
 }

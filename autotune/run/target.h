@@ -53,7 +53,7 @@ bool plim_target_is_all(const char *uri);
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Where to look for GPUs. The command line uses plim_target_here(); tests fill in their own. */
+/* Where to look for GPUs. The command line uses plim_target_local(); tests fill in their own. */
 struct plim_target_place {
     const char *library;                        /* NVML; NULL: the usual place */
     const char *driver;                         /* CUDA's library; NULL: libcuda.so.1 */
@@ -63,7 +63,7 @@ struct plim_target_place {
     bool has_cuda;                              /* the CUDA device and kernels are built in */
 };
 
-struct plim_target_place plim_target_here(void);
+struct plim_target_place plim_target_local(void);
 enum plim_status plim_target_resolve_at(const struct plim_target_place *place, const char *uri,
                                         struct plim_target *out,
                                         struct plim_error *err) PLIM_MUST_CHECK;

@@ -190,7 +190,7 @@ enum plim_status plim_store_merge(const char *folder, bool simulated,
     bool there = false;
     plim_store_name(&entry->key, name);
     enum plim_status st = plim_store_path(folder, simulated, name, path, err);
-    if (!st) st = plim_outfile_make_folders(path, err);
+    if (!st) st = plim_outfile_create_folders(path, err);
     if (st) return st;
     st = plim_store_entry_read(path, false, &there, &old, &inner);
     if (st == PLIM_UNSUPPORTED || st == PLIM_NOMEM) {
@@ -237,7 +237,7 @@ static enum plim_status make_answer(const struct plim_store_question *question,
     return copy_facts(&question->fast, &answer->fast);
 }
 
-enum plim_status plim_store_keep(const struct plim_store *store,
+enum plim_status plim_store_write(const struct plim_store *store,
                                  const struct plim_store_question *question,
                                  const struct plim_report *report, struct plim_error *err)
 {

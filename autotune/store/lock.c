@@ -86,7 +86,7 @@ static enum plim_status wait_for(int fd, const char *what, double seconds,
     return PLIM_OK;
 }
 
-enum plim_status plim_store_lock_take(struct plim_store_lock *lock, const char *what,
+enum plim_status plim_store_lock_acquire(struct plim_store_lock *lock, const char *what,
                                       double seconds, const struct plim_stop *stop,
                                       const struct plim_log *log, bool *waited,
                                       struct plim_error *err)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool plim_measured_place(const struct plim_store *store, const char *folder,
+bool plim_measured_path(const struct plim_store *store, const char *folder,
                          const struct plim_facts *facts, char path[PATH_MAX])
 {
     char hash[PLIM_SHA256_TEXT];
@@ -26,10 +26,10 @@ bool plim_measured_read(const char *path, char line[PLIM_MEASURED_TEXT])
     return is_line;
 }
 
-enum plim_status plim_measured_keep(const char *path, const char *line, struct plim_error *err)
+enum plim_status plim_measured_write(const char *path, const char *line, struct plim_error *err)
 {
     char text[PLIM_MEASURED_TEXT + 1];
-    enum plim_status st = plim_outfile_make_folders(path, err);
+    enum plim_status st = plim_outfile_create_folders(path, err);
     snprintf(text, sizeof(text), "%s\n", line);
     return st ? st : plim_outfile_save(path, text, err);
 }

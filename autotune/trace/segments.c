@@ -39,7 +39,7 @@ enum plim_status plim_segments_play(const struct plim_recorded_stream *stream,
     if (!st && out) {
         plim_player_observe(player, note, out);
         plim_player_stop(player, note_step, &out);
-        plim_player_go_on(player, (int)steps);
+        plim_player_set_min_steps(player, (int)steps);
     }
     if (!st) st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, replay, err);
     plim_player_destroy(&player);

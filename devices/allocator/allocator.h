@@ -93,12 +93,12 @@ void plim_allocator_empty_cache(struct plim_allocator *allocator);
  * segments. Returns 0 only if host memory ran out. Takes time linear in the number of blocks. */
 uint64_t plim_allocator_fingerprint(struct plim_allocator *allocator);
 /* The same for only the pool of large blocks (above 1 MiB), which is independent of the small pool as long as memory
- * does not run out. Numbers blocks (plim_block_place()) like the function above. */
+ * does not run out. Numbers blocks (plim_block_position()) like the function above. */
 uint64_t plim_allocator_fingerprint_large(struct plim_allocator *allocator);
 
 /* Returns the number, from 1, of an allocated block in the order in which the last fingerprint visited all allocated
  * blocks. After equal fingerprints, blocks with the same number correspond to each other. */
-uint32_t plim_block_place(const struct plim_block *block);
+uint32_t plim_block_position(const struct plim_block *block);
 
 uint64_t plim_block_address(const struct plim_block *block);
 int64_t plim_block_bytes(const struct plim_block *block); /* as counted in `allocated` */

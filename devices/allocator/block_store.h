@@ -26,7 +26,7 @@ struct plim_block {
     struct plim_range *range;       /* expandable range that contains it; NULL: an ordinary segment */
     union {
         uint32_t free_since; /* of a free block: number of searches when it became free */
-        uint32_t place;      /* of an allocated block: plim_block_place() */
+        uint32_t position;   /* of an allocated block: plim_block_position() */
     };
     bool allocated;
     bool pending;                   /* freed, but work on another stream may still use it */

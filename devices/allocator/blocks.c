@@ -90,9 +90,9 @@ void plim_allocator_block_free(struct plim_allocator *a, struct plim_block *bloc
     plim_allocator_list_insert(a, block);
 }
 
-uint32_t plim_block_place(const struct plim_block *block)
+uint32_t plim_block_position(const struct plim_block *block)
 {
-    return block->place;
+    return block->position;
 }
 
 uint64_t plim_block_address(const struct plim_block *block)

@@ -55,7 +55,7 @@ static bool is_aging(const struct plim_allocator *a, const struct plim_block *bl
 static uint64_t hash_segments(struct plim_allocator *a, bool all)
 {
     uint64_t hash = plim_device_placement(a->device);
-    uint32_t place = 0;
+    uint32_t position = 0;
     a->heads.count = 0;
     plim_block_store_visit(&a->store, collect_head, a);
     if (a->host_memory_ran_out) return 0;
@@ -67,7 +67,7 @@ static uint64_t hash_segments(struct plim_allocator *a, bool all)
         hash = mix(hash, (uint64_t)head->list->stream << 1 | (uint64_t)head->list->pool);
         for (struct plim_block *block = head; block; block = block->next) {
             hash = mix(hash, word_of(block));
-            if (all && block->allocated) block->place = ++place;
+            if (all && block->allocated) block->position = ++position;
         }
         if (is_aging(a, head))
             hash = mix(hash, a->searches[PLIM_POOL_LARGE] - head->free_since);

@@ -303,7 +303,7 @@ static cublasStatus_t choose(const struct plim_blaslt *b, struct entry *e)
     if (preference) b->api.MatmulPreferenceDestroy(preference);
     e->algo = result.algo;
     const struct plim_memo_question question = question_of(b, e);
-    if (!st) plim_memo_keep(b->host->memo, &question, &e->algo, sizeof e->algo);
+    if (!st) plim_memo_store(b->host->memo, &question, &e->algo, sizeof e->algo);
     return st;
 }
 

@@ -342,7 +342,7 @@ static void keep(const struct plim_fused *f, const struct call *c, const struct 
     if (value && !text == !e->plan) {
         memcpy(value, &kept, sizeof kept);
         if (text) memcpy(value + sizeof kept, text, bytes);
-        plim_memo_keep(f->host->memo, &question, value, sizeof kept + bytes);
+        plim_memo_store(f->host->memo, &question, value, sizeof kept + bytes);
     }
     free(value);
     free(text);

@@ -129,7 +129,7 @@ static int64_t cost_of(size_t bytes)
 /* Called before the driver. Returns false if the request exceeds the smaller GPU. */
 static bool may_take(int device, size_t bytes)
 {
-    return device < 0 || plim_self_take(device, cost_of(bytes));
+    return device < 0 || plim_self_allocate(device, cost_of(bytes));
 }
 
 static result took(int device, uint64_t key, size_t bytes, result failed)
@@ -137,11 +137,11 @@ static result took(int device, uint64_t key, size_t bytes, result failed)
     if (device < 0) return failed;
     struct plim_machine_process *process = plim_self_process();
     if (!failed) {
-        plim_table_put(key, device, cost_of(bytes));
+        plim_table_insert(key, device, cost_of(bytes));
         plim_watch_allocation(device, key, (int64_t)bytes, 0);
         return failed;
     }
-    plim_self_give(device, cost_of(bytes));
+    plim_self_free(device, cost_of(bytes));
     if (failed == GPU_OUT_OF_MEMORY)
         plim_out_of_memory_refused(&process->refusal, plim_self_machine_index(device),
                                    cost_of(bytes), 0);
@@ -152,8 +152,8 @@ static result gave(uint64_t key, result failed)
 {
     int device;
     int64_t cost;
-    if (failed || !plim_table_take(key, &device, &cost)) return failed;
-    plim_self_give(device, cost);
+    if (failed || !plim_table_remove(key, &device, &cost)) return failed;
+    plim_self_free(device, cost);
     plim_watch_free(device, key, cost);
     return failed;
 }
@@ -263,7 +263,7 @@ static result launched(void *function, const struct shape *shape, result failed)
     if (!runs(shape->stream, failed)) return failed;
     struct plim_machine_process *process = plim_self_process();
     struct plim_kernel *kernel = plim_kernel_find(function);
-    plim_out_of_memory_goes_on(&process->refusal);
+    plim_out_of_memory_launches(&process->refusal);
     process->launches++;
     plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &shape->grid,
                       &shape->block, NULL, 0);
@@ -303,7 +303,7 @@ static result launched(void *function, const struct shape *shape, result failed)
     {                                                                                              \
         result failed = CALL(cuGraphLaunch##suffix, (graph, stream));                              \
         if (!runs(stream, failed)) return failed;                                                  \
-        plim_out_of_memory_goes_on(&plim_self_process()->refusal);                                 \
+        plim_out_of_memory_launches(&plim_self_process()->refusal);                                 \
         plim_self_process()->launches++;                                                           \
         plim_watch_graph((uint64_t)(uintptr_t)graph, PLIM_STEPS_PLAIN, 0);                         \
         return failed;                                                                             \

@@ -12,7 +12,7 @@ static PLIM_ARRAY(struct entry) entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Frameworks keep hundreds of segments, not millions: searched starting with the newest. */
-void plim_table_put(uint64_t key, int device, int64_t cost_bytes)
+void plim_table_insert(uint64_t key, int device, int64_t cost_bytes)
 {
     struct entry entry = {key, device, cost_bytes};
     if (!key) return;
@@ -21,7 +21,7 @@ void plim_table_put(uint64_t key, int device, int64_t cost_bytes)
     pthread_mutex_unlock(&lock);
 }
 
-bool plim_table_take(uint64_t key, int *device, int64_t *cost_bytes)
+bool plim_table_remove(uint64_t key, int *device, int64_t *cost_bytes)
 {
     bool found = false;
     pthread_mutex_lock(&lock);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Thread safety: any thread. A key of 0 is ignored. */
-void plim_table_put(uint64_t key, int device, int64_t cost_bytes);
-bool plim_table_take(uint64_t key, int *device, int64_t *cost_bytes);
+void plim_table_insert(uint64_t key, int device, int64_t cost_bytes);
+bool plim_table_remove(uint64_t key, int *device, int64_t *cost_bytes);
 
 #endif

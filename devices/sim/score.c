@@ -40,7 +40,7 @@ static uint32_t number_of(struct plim_score_recorder *r, const struct plim_work 
     return (uint32_t)r->works.count - 1;
 }
 
-void plim_score_note(struct plim_score_recorder *r, enum plim_score_action action, uint32_t number,
+void plim_score_record(struct plim_score_recorder *r, enum plim_score_action action, uint32_t number,
                      int64_t times)
 {
     r->rounds += action == PLIM_SCORE_END_ROUND;
@@ -57,7 +57,7 @@ void plim_score_launch(struct plim_score_recorder *r, const struct plim_work *wo
     if (r->broken) return;
     uint32_t number = number_of(r, work);
     if (number == PLIM_SCORE_WORKS) r->broken = true;
-    plim_score_note(r, PLIM_SCORE_LAUNCH, number, 1);
+    plim_score_record(r, PLIM_SCORE_LAUNCH, number, 1);
 }
 
 /* --- playing ---------------------------------------------------------------------------------- */

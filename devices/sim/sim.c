@@ -52,7 +52,7 @@ static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alon
                                        uint64_t *address)
 {
     uint64_t whole = (uint64_t)whole_pages(bytes);
-    if (!sim->gpu.ascending) return plim_address_space_take(&sim->addresses, whole, alone, address);
+    if (!sim->gpu.ascending) return plim_address_space_reserve(&sim->addresses, whole, alone, address);
     *address = sim->next_address;
     sim->next_address += whole;
     return PLIM_OK;
@@ -60,12 +60,12 @@ static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alon
 
 static void return_addresses(struct sim *sim, uint64_t address)
 {
-    if (!sim->gpu.ascending) plim_address_space_give(&sim->addresses, address);
+    if (!sim->gpu.ascending) plim_address_space_release(&sim->addresses, address);
 }
 
 static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
 {
-    if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
+    if (sim->recorder) plim_score_record(sim->recorder, action, number, times);
 }
 
 /* A refused request takes time as well. */

@@ -54,7 +54,7 @@ static const struct plim_config_place *other_accumulation(const struct plim_conf
         for (size_t i = 0; i < g->plan->places.list.count; i++) {
             const struct plim_config_place *place = &g->plan->places.list.items[i];
             const struct plim_config_node *node = plim_config_node_of(place);
-            bool is_set = node->kind == PLIM_CONFIG_SCALAR && node->text && plim_config_whole(node->text) > 0;
+            bool is_set = node->kind == PLIM_CONFIG_SCALAR && node->text && plim_config_integer(node->text) > 0;
             if (!place->hidden && is_set && plim_config_match(*name, place->name) && !is_found(g, place) &&
                 !is_not_selected(g, place) &&
                 !plim_config_is_launchers(place) && !plim_config_is_elsewhere(place->name, *name))

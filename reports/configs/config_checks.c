@@ -48,7 +48,7 @@ static enum plim_status check_number_beside(struct plim_config_group *g)
             if (place->hidden || !plim_config_match(*patterns, place->name)) continue;
             if (plim_config_is_evaluation(place->name) || node->kind != PLIM_CONFIG_SCALAR)
                 continue;
-            if (!is_on(node) || plim_config_whole(node->text) == 1) continue;
+            if (!is_on(node) || plim_config_integer(node->text) == 1) continue;
             return plim_config_refuse(g, place,
                                       "'%s' and '%s' both say the accumulation, expected one",
                                       place->path, found->place->path);

@@ -429,7 +429,7 @@ static int64_t number_in(const struct plim_config_found *found)
     if (value->meaning != PLIM_CONFIG_NUMBER || value->end - value->begin >= sizeof(text)) return 0;
     snprintf(text, sizeof(text), "%.*s", (int)(value->end - value->begin),
              found->end->document->text + value->begin);
-    return plim_config_whole(text);
+    return plim_config_integer(text);
 }
 
 static enum plim_status answer(struct search *s, struct plim_config_found *out)

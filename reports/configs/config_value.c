@@ -29,7 +29,7 @@ static bool is_number(const char *text)
     return digits && !*text;
 }
 
-int64_t plim_config_whole(const char *text)
+int64_t plim_config_integer(const char *text)
 {
     char digits[40];
     size_t used = 0;
@@ -257,7 +257,7 @@ int64_t plim_config_epoch(const struct plim_config_node *member)
 int64_t plim_config_steps(const struct plim_config_node *member)
 {
     const struct plim_config_node *node = member->target ? member->target : member;
-    return node->kind == PLIM_CONFIG_SCALAR ? plim_config_whole(node->text) : 0;
+    return node->kind == PLIM_CONFIG_SCALAR ? plim_config_integer(node->text) : 0;
 }
 
 int64_t plim_config_first_steps(const struct plim_config_node *schedule)

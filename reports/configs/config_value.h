@@ -35,7 +35,7 @@ int64_t plim_config_steps(const struct plim_config_node *member);
 int64_t plim_config_first_steps(const struct plim_config_node *schedule);
 
 /* Returns the positive integer that a text stands for, also "4.0"; otherwise 0. */
-int64_t plim_config_whole(const char *text);
+int64_t plim_config_integer(const char *text);
 
 /* Returns the position where a text names a batch size, as a command does; NULL if it does not. */
 const char *plim_config_names_size(const char *text);

@@ -298,8 +298,8 @@ static void write_unsaid(const struct writer *w, FILE *out)
         fprintf(out, "%ssequence %" PRId64, comma, a->sizes.seq), comma = ", ";
     for (size_t i = 0; setting && i < setting->value_count; i++)
         if (!w->said[i] && strcmp(setting->values[i].text, "none") != 0)
-            plim_result_write_held(setting->values[i].name, setting->values[i].text, &comma, out);
-    plim_result_spec_held(a->spec, w->said_options, comma, out);
+            plim_result_write_fixed(setting->values[i].name, setting->values[i].text, &comma, out);
+    plim_result_spec_fixed(a->spec, w->said_options, comma, out);
 }
 
 /* --- the whole text --------------------------------------------------------------------------- */

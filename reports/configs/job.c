@@ -65,7 +65,7 @@ static enum plim_status write_value(const struct plim_config_document *document,
                                     const struct plim_config_node *node, char out[MAX_TEXT])
 {
     const char *text = node->text ? node->text : "";
-    int64_t whole = plim_config_whole(text);
+    int64_t whole = plim_config_integer(text);
     if (node->kind == PLIM_CONFIG_SEQUENCE) return write_list(document, node, out);
     if (whole && strpbrk(text, ".eE_"))
         snprintf(out, MAX_TEXT, "%" PRId64, whole);
@@ -253,7 +253,7 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
     enum plim_status st = see(r, paths, &other);
     if (st) return st;
     const char *counted = other.place ? other.text : over ? "1" : plim_config_job_text(paths, 0);
-    int64_t number = plim_config_whole(seen->text), by = plim_config_whole(counted);
+    int64_t number = plim_config_integer(seen->text), by = plim_config_integer(counted);
     *value = NULL;
     if (!number || !by) return PLIM_OK;
     if (over && number % by) {
@@ -281,7 +281,7 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     if (is) return add_key(r, rule, key->text, is->text, NULL);
     st = see(r, plim_yaml_get(rule, "at"), &seen);
     if (st || !seen.place) return st;
-    if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_whole(seen.text)) return PLIM_OK;
+    if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_integer(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
     const char *value = words ? plim_config_word_value(words, seen.text) : is_list ? seen.list : seen.text;
     if (seen.regex && regex) value = keep(r, plim_config_word_quote(regex->text, seen.regex, text));
@@ -436,7 +436,7 @@ static enum plim_status read_named(struct reader *r, const char *pattern)
     const struct plim_config_place *place = find_place(r, pattern);
     struct seen seen = {0};
     enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
-    bool named = seen.place && strchr(seen.text, '.') && !plim_config_whole(seen.text);
+    bool named = seen.place && strchr(seen.text, '.') && !plim_config_integer(seen.text);
     if (st || !named) return st;
     const char *path = seen.foreign ? NULL : find_file(r, seen.place, seen.text),
                *dot = strrchr(pattern, '.');

@@ -270,7 +270,7 @@ void plim_config_find_divided(struct plim_config_group *g)
                                                 .place = global,
                                                 .end = global,
                                                 .value = value,
-                                                .number = plim_config_whole(plim_config_node_of(global)->text)};
+                                                .number = plim_config_integer(plim_config_node_of(global)->text)};
     g->needs = 1u << PLIM_CONFIG_MICRO | 1u << role;
 }
 

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     static struct plim_target targets[8];
     size_t count;
     struct plim_allowance allowance = PLIM_ALLOWANCE_DEFAULT;
-    struct plim_target_place place = plim_target_here();
+    struct plim_target_place place = plim_target_local();
     static struct plim_store store;
     if (argc < 5) return 2;
     const struct plim_store_asked asked = {
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
                            "fine");
         if (PLIM_ARRAY_PUSH(&report.results, result_of(&targets[i], atol(argv[3]), atol(argv[4]))))
             return 6;
-        st = plim_store_keep(&store, &question, &report, &err);
+        st = plim_store_write(&store, &question, &report, &err);
         plim_report_finish(&report);
         plim_store_question_finish(&question);
     }

@@ -35,12 +35,12 @@ static void play(struct bed *bed, const char *name, const json_t *steps)
                      (uint64_t)(TOP + ours(bed, json_integer_value(json_array_get(step, 1))) * MIB),
                  at;
         if (mib < 0) {
-            plim_address_space_give(&bed->space, wanted);
+            plim_address_space_release(&bed->space, wanted);
             for (int64_t k = 0; k < count; k++)
                 if (held[k] == (int64_t)wanted) held[k--] = held[--count];
             continue;
         }
-        cr_assert_eq(plim_address_space_take(&bed->space, (uint64_t)(mib * MIB), false, &at),
+        cr_assert_eq(plim_address_space_reserve(&bed->space, (uint64_t)(mib * MIB), false, &at),
                      PLIM_OK);
         cr_assert_eq(at, wanted, "%s, step %zu: %lld MiB at %lld, the driver's at %lld", name, i,
                      (long long)mib, (long long)((int64_t)at - TOP) / MIB,
@@ -48,7 +48,7 @@ static void play(struct bed *bed, const char *name, const json_t *steps)
         cr_assert_lt(count, MOST);
         held[count++] = (int64_t)at;
     }
-    while (count) plim_address_space_give(&bed->space, (uint64_t)held[--count]);
+    while (count) plim_address_space_release(&bed->space, (uint64_t)held[--count]);
 }
 
 Test(address_space, memory_lies_where_the_driver_of_an_h200_placed_it)
@@ -83,12 +83,12 @@ Test(address_space, a_range_shares_its_region_with_nothing)
     struct plim_address_space space = {0};
     uint64_t range, segment, next;
     cr_assert_eq(plim_address_space_begin(&space, 0, (uint64_t)TOP), PLIM_OK);
-    cr_assert_eq(plim_address_space_take(&space, (uint64_t)(34 * MIB), true, &range), PLIM_OK);
-    cr_assert_eq(plim_address_space_take(&space, (uint64_t)(26 * MIB), false, &segment), PLIM_OK);
+    cr_assert_eq(plim_address_space_reserve(&space, (uint64_t)(34 * MIB), true, &range), PLIM_OK);
+    cr_assert_eq(plim_address_space_reserve(&space, (uint64_t)(26 * MIB), false, &segment), PLIM_OK);
     cr_expect(eq(u64, range, (uint64_t)(TOP - 128 * MIB)));
     cr_expect(eq(u64, segment, (uint64_t)(TOP - 160 * MIB)), "in a region of its own");
-    plim_address_space_give(&space, range);
-    cr_assert_eq(plim_address_space_take(&space, (uint64_t)(28 * MIB), false, &next), PLIM_OK);
+    plim_address_space_release(&space, range);
+    cr_assert_eq(plim_address_space_reserve(&space, (uint64_t)(28 * MIB), false, &next), PLIM_OK);
     cr_expect(eq(u64, next, (uint64_t)(TOP - 96 * MIB)), "in the hole that it left");
     plim_address_space_clear(&space);
 }
@@ -99,8 +99,8 @@ Test(address_space, there_is_an_end_of_addresses)
     uint64_t at;
     cr_assert_eq(plim_address_space_begin(&space, 0, (uint64_t)(256 * MIB)), PLIM_OK);
     cr_expect(
-        eq(int, plim_address_space_take(&space, (uint64_t)(192 * MIB), false, &at), PLIM_OOM));
-    cr_expect(eq(int, plim_address_space_take(&space, UINT64_MAX - 1, false, &at), PLIM_OOM));
-    cr_expect(eq(int, plim_address_space_take(&space, (uint64_t)(128 * MIB), false, &at), PLIM_OK));
+        eq(int, plim_address_space_reserve(&space, (uint64_t)(192 * MIB), false, &at), PLIM_OOM));
+    cr_expect(eq(int, plim_address_space_reserve(&space, UINT64_MAX - 1, false, &at), PLIM_OOM));
+    cr_expect(eq(int, plim_address_space_reserve(&space, (uint64_t)(128 * MIB), false, &at), PLIM_OK));
     plim_address_space_clear(&space);
 }

@@ -35,7 +35,7 @@ static struct plim_memo_question question(void)
 static void keep(const char *text)
 {
     const struct plim_memo_question q = question();
-    plim_memo_keep(&memo, &q, text, strlen(text));
+    plim_memo_store(&memo, &q, text, strlen(text));
 }
 
 /* "" where nothing is found. */
@@ -93,7 +93,7 @@ Test(cuda_memo, without_a_file_nothing_is_kept)
     memo.fd = -1;
     keep("7");
     cr_expect(eq(str, (char *)found(), (char *)""));
-    plim_memo_keep(NULL, &q, "7", 1);
+    plim_memo_store(NULL, &q, "7", 1);
     cr_expect(not(plim_memo_find(NULL, &q, &answer)));
 }
 
@@ -116,13 +116,13 @@ Test(cuda_memo, a_writer_that_is_killed_leaves_nothing)
     off_t end = lseek(memo.fd, 0, SEEK_END);
     struct plim_memo_question q = question();
     q.version = 1;
-    plim_memo_keep(&memo, &q, "cut short", 9);
+    plim_memo_store(&memo, &q, "cut short", 9);
     for (off_t left = lseek(memo.fd, 0, SEEK_END) - 1; left > end; left--) {
         cr_assert(zero(int, ftruncate(memo.fd, left)));
         cr_expect(eq(str, (char *)find(&q), (char *)""), "%d bytes", (int)left);
         cr_expect(eq(str, (char *)found(), (char *)"whole"));
     }
-    plim_memo_keep(&memo, &q, "again", 5);
+    plim_memo_store(&memo, &q, "again", 5);
     cr_expect(eq(str, (char *)find(&q), (char *)"again"));
 }
 

@@ -229,7 +229,7 @@ static struct checkpoint_frame *kept;
 
 static struct tensor *kept_products(struct engine *engine, const void *context, struct tensor *x)
 {
-    if (!checkpoint_recomputing(engine)) kept = checkpoint_hold(engine);
+    if (!checkpoint_recomputing(engine)) kept = checkpoint_retain(engine);
     return three_products(engine, context, x);
 }
 
@@ -238,14 +238,14 @@ Test(engine, a_region_that_is_kept_has_its_input_beyond_its_backward)
 {
     struct tensor *w = parameter(), *x = tensor_keep(matrix());
     struct tensor *const held[CHECKPOINT_HELD] = {NULL};
-    cr_expect_null(checkpoint_hold(e), "no region runs");
+    cr_expect_null(checkpoint_retain(e), "no region runs");
     struct tensor *y = tensor_keep(checkpoint_run(e, kept_products, &w, sizeof w, held, NULL, x));
     tensor_drop(e, x);
     cr_assert_not_null(kept);
     autograd_backward(e, y);
     tensor_drop(e, y);
     cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, its gradient and x");
-    checkpoint_let_go(e, kept);
+    checkpoint_release(e, kept);
     cr_expect_eq(engine_allocated(e), 2 * TENSOR_BYTES);
     tensor_drop(e, w);
 }

@@ -131,7 +131,7 @@ Test(fsdp, a_rank_that_never_repeats_is_the_one_that_is_told)
     cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=1784MiB", &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_ranks_prove(replayer, &spec.model, &setting, &told, &err), PLIM_OK, "%s", err.text);
-    cr_expect(plim_replay_is_restless(&told), "rank %d: %s", (int)told.rank, told.why);
+    cr_expect(plim_replay_has_unproven_retries(&told), "rank %d: %s", (int)told.rank, told.why);
     cr_expect_eq(told.rank, 1);
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);

@@ -24,7 +24,7 @@ TestSuite(leaks, .init = setup, .fini = finish);
 static bool is_suspect_after(int64_t micro_batch, int64_t missing_bytes)
 {
     struct plim_setting setting = {.micro_batch = micro_batch, .accumulation = 1};
-    cr_assert(eq(int, plim_leaks_note(&leaks, &setting, missing_bytes), PLIM_OK));
+    cr_assert(eq(int, plim_leaks_add(&leaks, &setting, missing_bytes), PLIM_OK));
     return plim_leaks_are_too_many(&leaks);
 }
 

@@ -61,7 +61,7 @@ Test(measure, a_gpu_that_has_worked_is_warm)
 {
     struct plim_warmth warmth = {0};
     struct plim_timing t;
-    for (int i = 0; i < 4; i++) plim_warmth_note(&warmth, 0.25);
+    for (int i = 0; i < 4; i++) plim_warmth_record(&warmth, 0.25);
     struct script s = {.base = 0.125};
     struct plim_measured_steps none = {.count = 0};
     cr_assert(eq(int, plim_measure(step, &s, &warmth, &none, 60, &t), PLIM_OK));
@@ -82,8 +82,8 @@ Test(measure, steps_before_are_repeats_of_a_warm_gpu)
         struct plim_warmth warmth = {0};
         struct plim_measured_steps steps = {.seconds = {0.5, 0.5, 0.5}, .count = 3};
         struct plim_timing t;
-        if (warm) plim_warmth_note(&warmth, 1);
-        for (int i = 0; i < 3; i++) plim_warmth_note(&warmth, 0.5);
+        if (warm) plim_warmth_record(&warmth, 1);
+        for (int i = 0; i < 3; i++) plim_warmth_record(&warmth, 0.5);
         struct script s = {.base = 0.5};
         cr_assert(eq(int, plim_measure(step, &s, &warmth, &steps, 60, &t), PLIM_OK));
         cr_expect(eq(int, s.calls, warm ? 3 : 6));

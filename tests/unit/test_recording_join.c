@@ -364,11 +364,11 @@ Test(recording_join, steps_at_the_end_that_do_otherwise_are_left_out)
     struct plim_trace trace = trace_of_steps(steps, 9), growing = trace_of_steps(grow, 7);
     cr_expect(eq(int, plim_trace_steady(&trace, &start, &period, &err), PLIM_UNSTABLE));
     err = (struct plim_error)PLIM_ERROR_INIT;
-    cr_assert(eq(int, plim_trace_settle(&trace, &left_out, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_trace_drop_end(&trace, &left_out, &err), PLIM_OK), "%s", err.text);
     cr_expect(eq(sz, left_out, 2));
     cr_assert(eq(int, plim_trace_steady(&trace, &start, &period, &err), PLIM_OK));
     cr_expect(eq(sz, period, 4));
-    cr_expect(eq(int, plim_trace_settle(&growing, &left_out, &err), PLIM_UNSTABLE));
+    cr_expect(eq(int, plim_trace_drop_end(&growing, &left_out, &err), PLIM_UNSTABLE));
     plim_trace_finish(&trace);
     plim_trace_finish(&growing);
 }
@@ -381,7 +381,7 @@ Test(recording_join, steps_at_the_end_that_need_no_more_are_not_told)
     struct plim_error err = PLIM_ERROR_INIT;
     size_t left_out, start, period;
     struct plim_trace trace = trace_of_steps(steps, 9);
-    cr_assert(eq(int, plim_trace_settle(&trace, &left_out, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_trace_drop_end(&trace, &left_out, &err), PLIM_OK), "%s", err.text);
     cr_expect(eq(sz, left_out, 0));
     cr_assert(eq(int, plim_trace_steady(&trace, &start, &period, &err), PLIM_OK));
     cr_expect(eq(sz, period, 4));
@@ -525,7 +525,7 @@ Test(recording_join, what_each_step_keeps_for_a_log_is_left_out)
         cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.timed, end), PLIM_OK));
         int64_t bytes = -1;
         size_t before = trace.events.count;
-        cr_assert(eq(int, plim_trace_leave_out_kept(&trace, &bytes, &err), PLIM_OK), "%s", err.text);
+        cr_assert(eq(int, plim_trace_drop_retained(&trace, &bytes, &err), PLIM_OK), "%s", err.text);
         cr_expect(eq(i64, bytes, cases[i].bytes), "%s", cases[i].step);
         cr_expect(eq(sz, trace.events.count, before - (bytes ? 5 : 0)), "%s", cases[i].step);
         cr_expect(eq(sz, trace.timed.items[0].events, trace.events.count));

@@ -403,14 +403,14 @@ Test(ahead, runs_are_those_that_are_made_one_after_the_other)
         cr_assert(ne(ptr, ahead, NULL));
         for (int i = 0; i < COUNT; i++) {
             struct plim_trial trial;
-            bool is_there = plim_ahead_take(ahead, &settings[i], &replay);
+            bool is_there = plim_ahead_result(ahead, &settings[i], &replay);
             cr_assert(eq(int, o.device.runner.run(&o.device, &settings[i], PLIM_RUN_UNLIMITED, &trial,
                                                   NULL), PLIM_OK));
             if (is_there) cr_expect(eq(i64, replay.peak_reserved_bytes, trial.reserved_bytes));
             if (is_there)
                 cr_expect(replay.step[PLIM_REPLAY_STEPS - 1].seconds == trial.seconds);
         }
-        cr_expect(not(plim_ahead_take(ahead, &(struct plim_setting){.micro_batch = 9}, &replay)));
+        cr_expect(not(plim_ahead_result(ahead, &(struct plim_setting){.micro_batch = 9}, &replay)));
         plim_ahead_finish(&ahead);
         cr_expect(eq(ptr, ahead, NULL));
     }
@@ -440,7 +440,7 @@ Test(run_device, a_timeline_that_is_stopped_says_why)
 static void keep_play(struct plim_run_plays *plays, int64_t micro_batch, uint64_t sizes, struct plim_replay replay)
 {
     const struct plim_setting setting = {.micro_batch = micro_batch, .accumulation = 1};
-    cr_assert(eq(int, plim_run_plays_keep(plays, &setting, sizes, &replay), PLIM_OK));
+    cr_assert(eq(int, plim_run_plays_store(plays, &setting, sizes, &replay), PLIM_OK));
 }
 
 static bool finds_play(struct plim_run_plays *plays, int64_t micro_batch, uint64_t sizes, int64_t budget_bytes)

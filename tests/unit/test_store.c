@@ -81,7 +81,7 @@ static void keep_as(int64_t batch, const char *spec, const char *library, const 
     struct plim_store_question q = question_of(spec, library, driver);
     struct plim_report report = report_of(batch);
     report.results.items[0].interrupted = interrupted;
-    cr_assert(eq(int, plim_store_keep(&store, &q, &report, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_store_write(&store, &q, &report, &err), PLIM_OK), "%s", err.text);
     plim_report_finish(&report);
     plim_store_question_finish(&q);
 }
@@ -203,7 +203,7 @@ Test(store, simulated_answers_are_kept_apart)
     struct plim_store_question q = question_of("a", "l", "d");
     struct plim_report report = report_of(8);
     q.simulated = true;
-    cr_assert(eq(int, plim_store_keep(&store, &q, &report, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_store_write(&store, &q, &report, NULL), PLIM_OK));
     plim_report_finish(&report);
     plim_store_question_finish(&q);
     cr_expect(eq(i64, found("a", "l", "d", PLIM_STORE_MISS, "no measured answer"), 0));
@@ -332,7 +332,7 @@ Test(store, a_newer_schema_is_a_miss_and_stays)
     struct plim_store_question q = question_of("a", "l", "d");
     struct plim_report report = report_of(9);
     expect_refused_with("plimsoll.store/1", "plimsoll.store/2", "a newer plimsoll wrote it");
-    cr_expect(eq(int, plim_store_keep(&store, &q, &report, &err), PLIM_UNSUPPORTED));
+    cr_expect(eq(int, plim_store_write(&store, &q, &report, &err), PLIM_UNSUPPORTED));
     size_t length;
     cr_expect(strstr(file_text(file_of(users, "a"), &length), "plimsoll.store/2") != NULL);
     plim_report_finish(&report);
@@ -372,7 +372,7 @@ static enum plim_status try_to_keep(struct plim_error *err)
 {
     struct plim_store_question q = question_of("a", "l", "d");
     struct plim_report report = report_of(9);
-    enum plim_status st = plim_store_keep(&store, &q, &report, err);
+    enum plim_status st = plim_store_write(&store, &q, &report, err);
     plim_report_finish(&report);
     plim_store_question_finish(&q);
     return st;

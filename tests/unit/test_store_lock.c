@@ -31,7 +31,7 @@ static enum plim_status lock_once(struct plim_store_lock *lock, double seconds, 
 {
     struct plim_error err = PLIM_ERROR_INIT;
     setenv("XDG_RUNTIME_DIR", folder, 1);
-    return plim_store_lock_take(lock, "GPU-1", seconds, NULL, NULL, waited, &err);
+    return plim_store_lock_acquire(lock, "GPU-1", seconds, NULL, NULL, waited, &err);
 }
 
 Test(store_lock, a_lock_ends_with_its_holder)
@@ -86,7 +86,7 @@ Test(store_lock, no_name_leads_out_of_the_lock_folder)
     bool waited;
     setenv("XDG_RUNTIME_DIR", folder, 1);
     cr_assert(
-        eq(int, plim_store_lock_take(&lock, "../../x", 1, NULL, NULL, &waited, &err), PLIM_OK));
+        eq(int, plim_store_lock_acquire(&lock, "../../x", 1, NULL, NULL, &waited, &err), PLIM_OK));
     snprintf(path, sizeof(path), "%s/plimsoll/_._.._x.lock", folder);
     cr_expect(eq(int, access(path, F_OK), 0), "%s", path);
     plim_store_lock_release(&lock);

@@ -381,7 +381,7 @@ Test(target, the_environment_is_this_machines)
 {
     set("CUDA_VISIBLE_DEVICES", "1");
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    struct plim_target_place here = plim_target_here();
+    struct plim_target_place here = plim_target_local();
     cr_expect(eq(str, (char *)here.visible_devices, (char *)"1"));
     cr_expect(eq(str, (char *)here.device_order, (char *)"PCI_BUS_ID"));
     cr_expect(eq(str, (char *)here.root, (char *)""));

@@ -7,7 +7,7 @@ static void note(struct plim_timeline *timeline, double seconds, int64_t bytes)
 {
     const struct plim_moment moment = {
         .seconds = seconds, .allocated_bytes = bytes, .class_bytes = {bytes}};
-    plim_timeline_note(timeline, &moment);
+    plim_timeline_add(timeline, &moment);
 }
 
 Test(timeline, a_short_step_is_kept_as_it_was)

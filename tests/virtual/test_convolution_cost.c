@@ -101,7 +101,7 @@ static void *made(int kind)
 static void set(void *descriptor, int attribute, void *value)
 {
     cr_assert(eq(int, plim_dnn_own.set(descriptor, attribute, DNN_OF_DESCRIPTOR, 1, &value), 0));
-    plim_dnn_note_set(&plim_dnn_own, descriptor, attribute, 1, &value);
+    plim_dnn_attribute_set(&plim_dnn_own, descriptor, attribute, 1, &value);
 }
 
 static void *tensor(const struct plim_dnn_tensor *of)
@@ -124,19 +124,19 @@ Test(convolution_cost, is_that_of_the_graph_from_which_the_configuration_comes)
     set(operation, DNN_DATA_W, tensor(&c.w));
     set(graph, DNN_GRAPH_OPERATIONS, operation); /* not whole yet */
     set(heuristics, DNN_HEURISTICS_GRAPH, graph);
-    plim_dnn_note_results(heuristics, 1, &config);
+    plim_dnn_results_returned(heuristics, 1, &config);
     cr_expect(not(plim_dnn_config_cost(&plim_dnn_own, config, &cost)));
     set(operation, DNN_DATA_DY, tensor(&c.y));
     set(graph, DNN_GRAPH_OPERATIONS, operation);
     set(heuristics, DNN_HEURISTICS_GRAPH, graph);
     cr_assert(eq(int, plim_dnn_own.get(heuristics, DNN_HEURISTICS_RESULTS, DNN_OF_DESCRIPTOR, 1, &count,
                                        &config), 0));
-    plim_dnn_note_results(heuristics, count, &config);
-    plim_dnn_note_gone(operation);
-    plim_dnn_note_gone(heuristics);
+    plim_dnn_results_returned(heuristics, count, &config);
+    plim_dnn_descriptor_destroyed(operation);
+    plim_dnn_descriptor_destroyed(heuristics);
     cr_assert(plim_dnn_config_cost(&plim_dnn_own, config, &cost));
     cr_expect(eq(i64, cost.number[0], 8 * 56 * 56));
-    plim_dnn_note_gone(config);
+    plim_dnn_descriptor_destroyed(config);
     cr_expect(not(plim_dnn_config_cost(&plim_dnn_own, config, &cost)));
 }
 
@@ -167,10 +167,10 @@ static void *config_of_attention(int products, bool is_masked)
     if (is_masked) set(operations[count++] = made(POINTWISE_OPERATION), DNN_POINTWISE_SELECTOR, tensor(&s));
     while (count < products + is_masked) add_product(operations, &count, &s, &k, &q);
     cr_assert(eq(int, plim_dnn_own.set(graph, DNN_GRAPH_OPERATIONS, DNN_OF_DESCRIPTOR, count, operations), 0));
-    plim_dnn_note_set(&plim_dnn_own, graph, DNN_GRAPH_OPERATIONS, count, operations);
+    plim_dnn_attribute_set(&plim_dnn_own, graph, DNN_GRAPH_OPERATIONS, count, operations);
     set(heuristics, DNN_HEURISTICS_GRAPH, graph);
-    plim_dnn_note_results(heuristics, 1, &config);
-    plim_dnn_note_results(heuristics, 1, &config); /* asked again: it is no other */
+    plim_dnn_results_returned(heuristics, 1, &config);
+    plim_dnn_results_returned(heuristics, 1, &config); /* asked again: it is no other */
     return config;
 }
 

@@ -17,7 +17,7 @@ static void begin(void)
     make_machine("A100-SXM4-80GB", 1, 64 * (int64_t)MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     for (int i = 0; i < 4; i++)
-        cr_assert(eq(int, plim_heap_take(0, (size_t)KIB << i, &block[i]), GPU_OK));
+        cr_assert(eq(int, plim_heap_allocate(0, (size_t)KIB << i, &block[i]), GPU_OK));
 }
 
 TestSuite(kernel_cost, .init = begin);

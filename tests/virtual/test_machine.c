@@ -24,18 +24,18 @@ Test(machine, processes_share_a_gpu_and_the_dead_give_back)
     pid_t pid = fork();
     if (!pid) {
         struct plim_machine_process *process = plim_machine_enter(machine);
-        bool took = plim_machine_take(machine, process, 0, 70 * MIB);
+        bool took = plim_machine_allocate(machine, process, 0, 70 * MIB);
         if (write(ready[1], took ? "y" : "n", 1) != 1 || read(go[0], &byte, 1) != 1) _exit(1);
         _exit(0); /* without a word */
     }
     cr_assert(eq(long, read(ready[0], &byte, 1), 1));
     cr_assert(eq(chr, byte, 'y'));
     struct plim_machine_process *process = plim_machine_enter(machine);
-    cr_expect(not(plim_machine_take(machine, process, 0, 40 * MIB)));
+    cr_expect(not(plim_machine_allocate(machine, process, 0, 40 * MIB)));
     cr_expect(eq(i64, plim_machine_free_bytes(machine, 0), 30 * MIB));
     cr_assert(eq(long, write(go[1], "g", 1), 1));
     waitpid(pid, NULL, 0);
-    cr_expect(plim_machine_take(machine, process, 0, 100 * MIB));
+    cr_expect(plim_machine_allocate(machine, process, 0, 100 * MIB));
     cr_expect(eq(i64, machine->gpus[0].peak_bytes, 100 * MIB));
     plim_machine_destroy(machine, machine_fd);
 }
@@ -48,10 +48,10 @@ Test(machine, allocations_are_counted_for_each_gpu)
     struct plim_machine_process *process = plim_machine_enter(machine);
     for (int i = 0; i < 5; i++) {
         int gpu = i % 2;
-        cr_assert(plim_machine_take(machine, process, gpu, 16 * MIB));
+        cr_assert(plim_machine_allocate(machine, process, gpu, 16 * MIB));
         plim_machine_count(machine, process, gpu, 16 * MIB, 1);
     }
-    plim_machine_give(machine, process, 0, 16 * MIB);
+    plim_machine_free(machine, process, 0, 16 * MIB);
     plim_machine_count(machine, process, 0, 16 * MIB, -1);
     plim_machine_read_process(machine, 0, &row);
     cr_expect(eq(i64, row.at_peak[0][4].count, 3));
@@ -80,7 +80,7 @@ Test(machine, processes_that_have_ended_make_room)
     for (int i = 0; i < MANY; i++) {
         uintptr_t at;
         int status, child = fork();
-        if (!child) _exit(plim_self_use(0) || plim_heap_take(0, 100 * (size_t)MIB, &at));
+        if (!child) _exit(plim_self_use(0) || plim_heap_allocate(0, 100 * (size_t)MIB, &at));
         cr_assert(eq(int, waitpid(child, &status, 0), child));
         cr_assert(zero(int, status), "process %d", i);
     }
@@ -99,13 +99,13 @@ Test(machine, contexts_of_all_processes_but_one_are_of_the_program)
     cr_assert(zero(int, pipe(ready)));
     child = fork();
     if (!child) {
-        if (plim_self_use(0) || plim_heap_take(0, 100 * (size_t)MIB, &at) || write(ready[1], "y", 1) != 1) _exit(1);
+        if (plim_self_use(0) || plim_heap_allocate(0, 100 * (size_t)MIB, &at) || write(ready[1], "y", 1) != 1) _exit(1);
         pause();
     }
     close(ready[1]);
     cr_assert(eq(long, (long)read(ready[0], &word, 1), 1));
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, 50 * (size_t)MIB, &at), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, 50 * (size_t)MIB, &at), GPU_OK));
     cr_expect(eq(i64, plim_machine_read_peak(machine, 0, &contexts), 170 * MIB));
     cr_expect(eq(int, contexts, 2));
     kill(child, SIGKILL);
@@ -118,7 +118,7 @@ static void ask_bytes(const char *place, int use, int64_t bytes)
 {
     struct plim_machine_question question = {.kernel = "k", .use = use, .bytes = bytes};
     snprintf(question.place, sizeof(question.place), "%s", place);
-    plim_machine_ask(machine, &question);
+    plim_machine_add_question(machine, &question);
 }
 
 static void ask(const char *place, int use)
@@ -214,7 +214,7 @@ Test(machine, values_are_given_in_turn)
     }
 }
 
-static bool turns(const char *place, int64_t step) { return plim_loops_turn(place, step, PLIM_LOOP_READS); }
+static bool turns(const char *place, int64_t step) { return plim_loops_should_end(place, step, PLIM_LOOP_READS); }
 
 /* What was seen to go round a thousand times goes round ten times from then on; another place, or a new step, counts
  * from the beginning. */

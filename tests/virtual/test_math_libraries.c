@@ -36,7 +36,7 @@ static void begin(void)
     static const unsigned char ones[4096] = {1};
     make_machine("A100-SXM4-80GB", 1, 64 * (int64_t)MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, sizeof(ones), &memory), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, sizeof(ones), &memory), GPU_OK));
     plim_shadow_write(memory, ones, sizeof(ones));
 }
 
@@ -90,7 +90,7 @@ Test(math_libraries, what_a_transform_writes_is_unknown)
     cr_assert(eq(int, cufftCreate(&plan), 0));
     cr_assert(eq(int, cufftMakePlan1d(plan, 16, C2C, 1, NULL), 0));
     uintptr_t out;
-    cr_assert(eq(int, plim_heap_take(0, 4096, &out), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, 4096, &out), GPU_OK));
     plim_shadow_write(out, (unsigned char[128]){0}, 128);
     cr_assert(eq(int, cufftExecC2C(plan, (void *)memory, (void *)out, 1), 0));
     cr_expect(is_known(memory, 128));
@@ -104,7 +104,7 @@ Test(math_libraries, matrices_are_regular)
     int numbers = 0, told;
     unsigned char known[sizeof(told)];
     uintptr_t info;
-    cr_assert(eq(int, plim_heap_take(0, sizeof(told), &info), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, sizeof(told), &info), GPU_OK));
     plim_shadow_spoil(info, sizeof(told), "before");
     cr_assert(eq(int, cusolverDnCreate(&handle), 0));
     cr_assert(eq(int, cusolverDnSpotrf_bufferSize(handle, 0, 100, (void *)memory, 100, &numbers), 0));
@@ -123,7 +123,7 @@ Test(math_libraries, products_with_a_sparse_matrix_write_the_last)
     void *handle, *a, *b, *c;
     uintptr_t at[5];
     for (int i = 0; i < 5; i++) {
-        cr_assert(eq(int, plim_heap_take(0, 4096, &at[i]), GPU_OK));
+        cr_assert(eq(int, plim_heap_allocate(0, 4096, &at[i]), GPU_OK));
         plim_shadow_write(at[i], (unsigned char[64]){0}, 64);
     }
     cr_assert(eq(int, cusparseCreate(&handle), 0));

@@ -28,7 +28,7 @@ Test(heap, addresses_do_not_run_out)
     uintptr_t kept, at;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, (size_t)MIB, &kept), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, (size_t)MIB, &kept), GPU_OK));
     for (int i = 0; i < 100; i++) {
         struct heap_block tera = {.bytes = (size_t)1 << 40, .kind = HEAP_RESERVED};
         cr_assert(eq(int, plim_heap_add(&tera, &at), GPU_OK), "the %dth", i + 1);
@@ -43,10 +43,10 @@ Test(heap, large_requests_take_whole_pages)
     uintptr_t a, b;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_expect(eq(int, plim_heap_take(0, 3 * MIB, &a), GPU_OK));
+    cr_expect(eq(int, plim_heap_allocate(0, 3 * MIB, &a), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 4 * MIB));
-    cr_expect(eq(int, plim_heap_take(0, 7 * MIB, &b), GPU_OUT_OF_MEMORY));
-    cr_expect(eq(int, plim_heap_take(0, 6 * MIB, &b), GPU_OK));
+    cr_expect(eq(int, plim_heap_allocate(0, 7 * MIB, &b), GPU_OUT_OF_MEMORY));
+    cr_expect(eq(int, plim_heap_allocate(0, 6 * MIB, &b), GPU_OK));
     cr_expect(eq(int, plim_heap_free(a), GPU_OK));
     cr_expect(eq(int, plim_heap_free(a), GPU_INVALID_VALUE), "twice");
     cr_expect(eq(int, plim_heap_free(b + 512), GPU_INVALID_VALUE), "not its beginning");
@@ -59,9 +59,9 @@ Test(heap, small_requests_share_pages)
     uintptr_t at[5];
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    for (int i = 0; i < 4; i++) cr_expect(eq(int, plim_heap_take(0, 512 * 1024, &at[i]), GPU_OK));
+    for (int i = 0; i < 4; i++) cr_expect(eq(int, plim_heap_allocate(0, 512 * 1024, &at[i]), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 2 * MIB));
-    cr_expect(eq(int, plim_heap_take(0, 1, &at[4]), GPU_OK));
+    cr_expect(eq(int, plim_heap_allocate(0, 1, &at[4]), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 4 * MIB));
     for (int i = 0; i < 5; i++) cr_expect(eq(int, plim_heap_free(at[i]), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
@@ -73,7 +73,7 @@ Test(heap, an_address_is_found_wherever_it_points)
     struct heap_block block;
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, 3000, &at), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, 3000, &at), GPU_OK));
     cr_expect(eq(int, plim_heap_find(at + 2999, &block) && block.at == at, 1));
     cr_expect(not(plim_heap_find(at + 3000, &block)));
     cr_expect(plim_heap_is_device(at) && !plim_heap_is_device((uintptr_t)&block));
@@ -83,7 +83,7 @@ Test(heap, an_address_is_found_wherever_it_points)
 static void run_out(int64_t bytes)
 {
     uintptr_t at;
-    cr_expect(eq(int, plim_heap_take(0, (size_t)bytes, &at), GPU_OUT_OF_MEMORY));
+    cr_expect(eq(int, plim_heap_allocate(0, (size_t)bytes, &at), GPU_OUT_OF_MEMORY));
 }
 
 Test(out_of_memory, is_met_unmet_or_open)
@@ -92,19 +92,19 @@ Test(out_of_memory, is_met_unmet_or_open)
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
-    cr_assert(eq(int, plim_heap_take(0, 8 * (size_t)MIB, &a), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, 8 * (size_t)MIB, &a), GPU_OK));
     run_out(4 * MIB);
     cr_expect(eq(int, seen->pending, 1));
     cr_assert(eq(int, plim_heap_free(a), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &b), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, 4 * (size_t)MIB, &b), GPU_OK));
     cr_expect(eq(i64, seen->unmet, 0), "what was cached was given back");
     cr_expect(eq(int, seen->pending, 0));
     run_out(8 * MIB);
     run_out(8 * MIB);
     cr_expect(eq(i64, seen->unmet, 1), "refused twice");
-    plim_self_goes_on();
+    plim_self_launches();
     run_out(7 * MIB);
-    plim_self_goes_on();
+    plim_self_launches();
     cr_expect(eq(i64, seen->unmet, 2), "and went on without");
     cr_expect(eq(i64, seen->asked_bytes, 8 * MIB), "in whole pages");
     cr_expect(eq(i64, seen->free_bytes, 6 * MIB));
@@ -122,11 +122,11 @@ Test(out_of_memory, what_another_plan_does_without_is_told_from_the_rest)
     run_out(20 * MIB);
     plim_self_plans();
     plim_self_plans();
-    plim_self_goes_on();
+    plim_self_launches();
     cr_expect(eq(i64, seen->unmet, 1));
     cr_expect(eq(i64, seen->replanned, 1));
     run_out(20 * MIB);
-    plim_self_goes_on();
+    plim_self_launches();
     cr_expect(eq(i64, seen->unmet, 2));
     cr_expect(eq(i64, seen->replanned, 1), "something else came next");
 }
@@ -135,16 +135,16 @@ Test(out_of_memory, what_another_plan_does_without_is_told_from_the_rest)
 Test(out_of_memory, what_the_framework_gives_up_counts_once)
 {
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
-    plim_self_gives_up(0, 20 * MIB, 10 * MIB); /* it is in no machine */
+    plim_self_request_failed(0, 20 * MIB, 10 * MIB); /* it is in no machine */
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
     run_out(20 * MIB);
     run_out(20 * MIB);
-    plim_self_gives_up(0, 20 * MIB, 10 * MIB);
+    plim_self_request_failed(0, 20 * MIB, 10 * MIB);
     cr_expect(eq(i64, seen->unmet, 1));
     cr_expect(eq(i64, seen->limited, 0), "the GPU did not have it");
-    plim_self_goes_on();
-    plim_self_gives_up(0, 4 * MIB, 10 * MIB);
+    plim_self_launches();
+    plim_self_request_failed(0, 4 * MIB, 10 * MIB);
     cr_expect(eq(i64, seen->unmet, 2), "also where nothing follows");
     plim_self_plans();
     cr_expect(eq(i64, seen->count, 3));
@@ -163,12 +163,12 @@ Test(out_of_memory, is_met_by_nearly_as_much_at_once)
     const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
     run_out(120 * MIB);
     run_out(108 * MIB);
-    cr_assert(eq(int, plim_heap_take(0, 96 * (size_t)MIB, &at), GPU_OK));
-    plim_self_goes_on();
+    cr_assert(eq(int, plim_heap_allocate(0, 96 * (size_t)MIB, &at), GPU_OK));
+    plim_self_launches();
     cr_expect(eq(i64, seen->unmet, 0));
     run_out(8 * MIB);
-    cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &at), GPU_OK), "half of it is something else");
-    plim_self_goes_on();
+    cr_assert(eq(int, plim_heap_allocate(0, 4 * (size_t)MIB, &at), GPU_OK), "half of it is something else");
+    plim_self_launches();
     cr_expect(eq(i64, seen->unmet, 1));
 }
 
@@ -178,7 +178,7 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     uint64_t bytes;
     make_machine("A100-SXM4-80GB", 1, 200 * MIB);
     struct plim_memory_pool *pool = plim_pool_default(0);
-    cr_assert(eq(int, plim_pool_take(pool, 40 * (size_t)MIB, &at), GPU_OK));
+    cr_assert(eq(int, plim_pool_allocate(pool, 40 * (size_t)MIB, &at), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     cr_expect(eq(int, plim_pool_free(at), GPU_OK));
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
@@ -192,8 +192,8 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
     cr_expect(eq(int, plim_pool_get(pool, GPU_POOL_USED_HIGH, &bytes), GPU_OK));
     cr_expect(eq(u64, bytes, (uint64_t)(40 * MIB)));
-    cr_expect(eq(int, plim_pool_take(pool, 199 * (size_t)MIB, &at), GPU_OK), "by pages");
-    cr_expect(eq(int, plim_pool_take(pool, 4 * (size_t)MIB, &at), GPU_OUT_OF_MEMORY));
+    cr_expect(eq(int, plim_pool_allocate(pool, 199 * (size_t)MIB, &at), GPU_OK), "by pages");
+    cr_expect(eq(int, plim_pool_allocate(pool, 4 * (size_t)MIB, &at), GPU_OUT_OF_MEMORY));
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ Test(kernel, attention_writes_what_its_structure_holds)
     uintptr_t memory = 0;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, (size_t)MIB, &memory), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, (size_t)MIB, &memory), GPU_OK));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_kernel kernel = {.name = cases[i].name, .signature = plim_signature_of(cases[i].name)};
         void *arguments[1] = {parameters};

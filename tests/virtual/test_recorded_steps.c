@@ -152,7 +152,7 @@ static void play(struct plim_steps *steps, const struct stream *stream, const st
         plim_steps_copy(steps, event->addresses[0]);
         break;
     case 'm':
-        plim_steps_held(steps, event->bytes);
+        plim_steps_set_held(steps, event->bytes);
         break;
     }
 }
@@ -187,7 +187,7 @@ static struct outcome run_stream(const char *name, int wanted, int accumulation)
         play(steps, &stream, &stream.events[i]);
         done += stream.events[i].kind == 's';
         if (stream.events[i].bytes > peak) peak = stream.events[i].bytes;
-        plim_steps_look(steps, &outcome.end);
+        plim_steps_get_state(steps, &outcome.end);
         if (outcome.verdict >= 0) continue;
         if (!plim_steps_is_steady(&outcome.end, wanted, accumulation)) continue;
         outcome.verdict = done;
@@ -264,7 +264,7 @@ static int64_t steps_ended(const struct stream *stream, int64_t wanted, bool is_
     for (size_t i = 0; i < stream->count && found < 0; i++) {
         (is_observed ? play_observed : play)(steps, stream, &stream->events[i]);
         done += stream->events[i].kind == 's';
-        plim_steps_look(steps, &state);
+        plim_steps_get_state(steps, &state);
         if (state.steps && state.steps >= plim_steps_needed(state.rule, wanted, 0)) found = done;
     }
     plim_steps_destroy(steps);

@@ -31,7 +31,7 @@ Test(shadow, what_the_host_wrote_comes_back_and_the_rest_is_zero)
     cr_expect(eq(int, memcmp(out, "\0\0\0\0hello\0\0\0\0\0\0\0", 16), 0));
     plim_shadow_write(AT + 5, "EL", 2);
     plim_shadow_copy(AT + 100, AT + 4, 5);
-    plim_shadow_forget(AT, 16);
+    plim_shadow_clear(AT, 16);
     cr_expect(eq(uint, plim_shadow_load(AT, out, NULL, 16), PLIM_SOME_UNKNOWN));
     cr_expect(eq(uint, plim_shadow_load(AT + 100, out, NULL, 5), PLIM_KNOWN));
     cr_expect(eq(int, memcmp(out, "hELlo", 5), 0));
@@ -46,7 +46,7 @@ Test(shadow, three_states_and_who_wrote)
     cr_expect(plim_shadow_writer(AT, 4) == NULL);
     plim_shadow_copy(AT + 20, AT, 10);
     expect_states(AT + 20, "--kkuuuu--");
-    plim_shadow_forget(AT + 23, 2);
+    plim_shadow_clear(AT + 23, 2);
     expect_states(AT + 20, "--k--uuu--");
 }
 
@@ -140,7 +140,7 @@ Test(shadow, the_oldest_large_values_make_room)
     cr_expect(eq(uint, plim_shadow_survey(AT + SHADOW_BYTES, SHADOW_BYTES), UNKNOWN), "the small one needs room too");
     cr_expect(eq(uint, plim_shadow_survey(AT + 2 * (uintptr_t)SHADOW_BYTES, (ROOM - 1) * (size_t)SHADOW_BYTES),
                  PLIM_KNOWN));
-    plim_shadow_forget(AT, (size_t)1 << 40);
+    plim_shadow_clear(AT, (size_t)1 << 40);
     for (size_t i = 0; i < ROOM - 1; i++) plim_shadow_write(AT + i * SHADOW_BYTES, large, SHADOW_BYTES);
     cr_expect(eq(uint, plim_shadow_survey(AT, (ROOM - 1) * (size_t)SHADOW_BYTES), PLIM_KNOWN),
               "what is forgotten makes room");
@@ -152,7 +152,7 @@ Test(shadow, the_oldest_large_values_make_room)
 /* What the host gets of device memory, as a transfer does it. */
 static void take_to_host(unsigned char *host, uintptr_t from, size_t bytes)
 {
-    plim_round_trip_leave(from, host, bytes, plim_shadow_load(from, host, NULL, bytes));
+    plim_round_trip_record(from, host, bytes, plim_shadow_load(from, host, NULL, bytes));
 }
 
 Test(shadow, what_is_not_known_comes_back_from_the_host_as_it_was)
@@ -162,7 +162,7 @@ Test(shadow, what_is_not_known_comes_back_from_the_host_as_it_was)
     plim_shadow_spoil(AT, BYTES, "writer");
     plim_shadow_write(AT + 4, "abc", 3);
     take_to_host(host, AT, BYTES);
-    plim_shadow_forget(AT, BYTES);
+    plim_shadow_clear(AT, BYTES);
     cr_expect(plim_round_trip_return(AT + 100, host, BYTES));
     expect_states(AT + 100, "uuuukkkuuuuu");
     cr_expect(eq(str, (char *)plim_shadow_writer(AT + 100, BYTES), "writer"));
@@ -228,7 +228,7 @@ static void do_something(void)
         memset(model.known + from, PLIM_UNKNOWN, bytes);
         break;
     case 4:
-        plim_shadow_forget(AT + from, bytes);
+        plim_shadow_clear(AT + from, bytes);
         memset(model.value + from, 0, bytes);
         memset(model.known + from, PLIM_NEVER, bytes);
         break;
@@ -259,13 +259,13 @@ Test(block, what_is_handed_out_again_has_no_value)
     uintptr_t segment;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, (size_t)(2 * MIB), &segment), GPU_OK));
-    plim_block_take(segment + 512, 1024);
+    cr_assert(eq(int, plim_heap_allocate(0, (size_t)(2 * MIB), &segment), GPU_OK));
+    plim_block_allocated(segment + 512, 1024);
     plim_shadow_write(segment + 512, "abcd", 4);
-    plim_block_give(segment + 512);
+    plim_block_freed(segment + 512);
     expect_states(segment + 512, "----");
     plim_shadow_write(segment + 512, "abcd", 4);
-    plim_block_take(segment, 4096);
+    plim_block_allocated(segment, 4096);
     expect_states(segment + 512, "----");
     plim_machine_destroy(machine, machine_fd);
 }
@@ -282,10 +282,10 @@ Test(block, around_an_address_is_a_block_a_gap_or_an_allocation)
     uintptr_t segment;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, (size_t)(2 * MIB), &segment), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, (size_t)(2 * MIB), &segment), GPU_OK));
     expect_block(segment + 77, segment, (size_t)(2 * MIB));
-    plim_block_take(segment + 512, 512);
-    plim_block_take(segment + 4096, 512);
+    plim_block_allocated(segment + 512, 512);
+    plim_block_allocated(segment + 4096, 512);
     expect_block(segment + 600, segment + 512, 512);
     expect_block(segment + 2000, segment + 1024, 3072);
     cr_expect(eq(sz, plim_block_find(1234).bytes, 0));

@@ -37,7 +37,7 @@ static void make_step(struct plim_steps *steps, enum plim_steps_class class)
 static struct plim_steps_state look(const struct plim_steps *steps)
 {
     struct plim_steps_state state;
-    plim_steps_look(steps, &state);
+    plim_steps_get_state(steps, &state);
     return state;
 }
 
@@ -57,12 +57,12 @@ Test(steps, seconds_are_the_median_from_step_to_step)
 Test(steps, growth_in_the_step_that_goes_on_is_growth)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
-    plim_steps_held(steps, 100);
+    plim_steps_set_held(steps, 100);
     for (int i = 0; i < 8; i++) make_step(steps, PLIM_STEPS_UPDATE);
     struct plim_steps_state state = look(steps);
     cr_expect(plim_steps_is_steady(&state, 3, 0));
-    plim_steps_held(steps, 90);
-    plim_steps_held(steps, 101);
+    plim_steps_set_held(steps, 90);
+    plim_steps_set_held(steps, 101);
     state = look(steps);
     cr_expect(not(plim_steps_is_steady(&state, 1, 0)));
     plim_steps_destroy(steps);
@@ -71,7 +71,7 @@ Test(steps, growth_in_the_step_that_goes_on_is_growth)
 Test(steps, a_step_with_a_refusal_is_not_steady)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
-    plim_steps_held(steps, 100);
+    plim_steps_set_held(steps, 100);
     for (int i = 0; i < 8; i++) make_step(steps, PLIM_STEPS_UPDATE);
     cr_expect(ge(i64, look(steps).steady, 3));
     plim_steps_refused(steps);
@@ -97,7 +97,7 @@ static void make_step_at(struct plim_steps *steps, uintptr_t large, uintptr_t sm
 Test(steps, memory_that_is_laid_out_anew_is_not_steady)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
-    plim_steps_held(steps, 100);
+    plim_steps_set_held(steps, 100);
     for (uintptr_t i = 1; i <= 20; i++) make_step_at(steps, i << 24, 1);
     struct plim_steps_state state = look(steps);
     cr_expect(ge(i64, state.steady, 18));
@@ -171,8 +171,8 @@ Test(steps, growth_that_slows_down_is_no_leak)
     struct plim_steps *leaking = plim_steps_create(clock_of_test);
     for (int64_t i = 1, bytes = 0; i < 700; i++) {
         bytes += 100000 / i;
-        plim_steps_held(slowing, bytes);
-        plim_steps_held(leaking, 1000 * (i / 10));
+        plim_steps_set_held(slowing, bytes);
+        plim_steps_set_held(leaking, 1000 * (i / 10));
         make_step(slowing, PLIM_STEPS_UPDATE);
         make_step(leaking, PLIM_STEPS_UPDATE);
     }
@@ -211,7 +211,7 @@ Test(steps, many_layers_of_a_step_are_not_steps_where_operands_are_not_known)
         int in_layer = i % (RECOMPUTED + BACKWARD);
         enum plim_steps_class class = in_layer < RECOMPUTED ? PLIM_STEPS_WORK : PLIM_STEPS_BACKWARD;
         plim_steps_launch(steps, (uint64_t)in_layer << 33, class, NULL, 0);
-        plim_steps_look(steps, &state);
+        plim_steps_get_state(steps, &state);
         cr_assert(eq(int, state.rule, PLIM_STEPS_BY_NOTHING), "launch %d", i);
     }
     plim_steps_destroy(steps);
@@ -325,7 +325,7 @@ Test(steps, something_new_is_announced_once)
     for (int i = 0; i < 2; i++) make_step(steps, PLIM_STEPS_UPDATE);
     cr_expect(plim_steps_changed(steps));
     cr_expect(not(plim_steps_changed(steps)));
-    plim_steps_held(steps, 5);
+    plim_steps_set_held(steps, 5);
     cr_expect(plim_steps_changed(steps));
     plim_steps_destroy(steps);
 }
@@ -353,9 +353,9 @@ Test(steps, nothing_is_fine)
     plim_steps_copy(NULL, 1);
     plim_steps_optimizer_stepped(NULL, 0);
     plim_steps_finish(NULL);
-    plim_steps_held(NULL, 1);
+    plim_steps_set_held(NULL, 1);
     plim_steps_refused(NULL);
-    plim_steps_look(NULL, &state);
+    plim_steps_get_state(NULL, &state);
     plim_steps_destroy(NULL);
     cr_expect(not(plim_steps_changed(NULL)));
     cr_expect(not(plim_steps_is_steady(&state, 1, 1)));

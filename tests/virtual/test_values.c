@@ -131,7 +131,7 @@ Test(elementwise, of_what_is_left_over_nothing_is_spoilt)
         "RKT_EUliE_EEviT1_";
     int count = 2;
     begin();
-    for (size_t i = 0; i < 4; i++) plim_block_take(memory + i * 512, 512);
+    for (size_t i = 0; i < 4; i++) plim_block_allocated(memory + i * 512, 512);
     struct strided closure = {
         .dimensions = 1,
         .sizes = {{2}},
@@ -154,8 +154,8 @@ Test(elementwise, of_an_unknown_type_no_more_is_spoilt_than_the_block)
     int count = 512;
     char nothing = 0;
     begin();
-    for (size_t i = 0; i < 2; i++) plim_block_take(memory + i * 512, 512);
-    plim_block_take(memory + 4096, 2048);
+    for (size_t i = 0; i < 2; i++) plim_block_allocated(memory + i * 512, 512);
+    plim_block_allocated(memory + 4096, 2048);
     uintptr_t data[2] = {PUT(0, bool, true, true), memory + 4096}, other = PUT(512, float, 5);
     cr_assert(LAUNCH(name, &count, &nothing, data));
     expect_numbers(memory, PLIM_BOOL, 2, "? ?");
@@ -342,7 +342,7 @@ Test(cub, selects_the_places)
     /* Of too many to look at: the places are not known, what they are selected by still is. */
     count = PLIM_MOST_OF_MASK + 1;
     out = PUT(2048, int64_t, 7);
-    plim_block_take(out, 512);
+    plim_block_allocated(out, 512);
     cr_assert(LAUNCH(name, &first, flags, &out, &number, nothing, nothing, nothing, &count, nothing,
                      nothing, nothing));
     expect_numbers(out, PLIM_INT64, 1, "?");
@@ -407,7 +407,7 @@ Test(lists, only_what_is_written_is_spoilt)
     char nothing[8] = {0};
     begin();
     struct plim_block parts[] = {{memory, 512}, {memory + 512, 512}, {memory + 1024, 512}};
-    for (size_t i = 0; i < 3; i++) plim_block_take(parts[i].at, parts[i].bytes);
+    for (size_t i = 0; i < 3; i++) plim_block_allocated(parts[i].at, parts[i].bytes);
     PUT(0, float, 1);
     PUT(512, float, 2);
     PUT(1024, float, 3);
@@ -435,7 +435,7 @@ Test(lists, of_32_KiB_are_read_too)
     char nothing[8] = {0};
     begin();
     for (size_t i = 0; i < 301; i++) {
-        plim_block_take(memory + i * 8, 8);
+        plim_block_allocated(memory + i * 8, 8);
         metadata.addresses[0][i] = memory;
         metadata.addresses[1][i] = memory + i * 8;
         metadata.numels[i] = 1;
@@ -467,7 +467,7 @@ Test(lists, norms_are_written_one_by_one)
     const struct gpu_dim3 grid = {2, 1, 1};
     begin();
     for (size_t i = 0; i < 4; i++) {
-        plim_block_take(memory + i * 512, 512);
+        plim_block_allocated(memory + i * 512, 512);
         addresses[i] = PUT(i * 512, float, 1);
     }
     uintptr_t parts = addresses[3];

@@ -23,7 +23,7 @@ static void begin(void)
 {
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
-    cr_assert(eq(int, plim_heap_take(0, (size_t)MIB, &memory), GPU_OK));
+    cr_assert(eq(int, plim_heap_allocate(0, (size_t)MIB, &memory), GPU_OK));
 }
 
 static uintptr_t put(size_t at, const void *values, size_t bytes)

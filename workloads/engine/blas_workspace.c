@@ -9,7 +9,7 @@ static struct storage *get(struct engine *e, int64_t bytes)
     return workspace;
 }
 
-struct storage *blas_workspace_take(struct engine *e, bool is_lt)
+struct storage *blas_workspace_acquire(struct engine *e, bool is_lt)
 {
     const struct plim_device_info *info = &e->device->info;
     int64_t bytes = plim_cublas_workspace_bytes(info, e->torch_2_15);
@@ -22,7 +22,7 @@ struct storage *blas_workspace_take(struct engine *e, bool is_lt)
     return is_lt ? *lt : *blas;
 }
 
-void blas_workspace_give(struct engine *e, struct storage *workspace)
+void blas_workspace_release(struct engine *e, struct storage *workspace)
 {
     if (e->torch_2_15 && workspace) storage_put(e, workspace);
 }

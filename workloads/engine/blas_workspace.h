@@ -8,8 +8,8 @@
 
 /* Returns the workspace of this thread's handle. `is_lt`: that of cuBLASLt, for a product with a bias epilogue; it is
  * separate from cuBLAS's own, which is allocated first. NULL: the engine is halted. */
-struct storage *blas_workspace_take(struct engine *e, bool is_lt);
+struct storage *blas_workspace_acquire(struct engine *e, bool is_lt);
 /* Call after the product. */
-void blas_workspace_give(struct engine *e, struct storage *workspace);
+void blas_workspace_release(struct engine *e, struct storage *workspace);
 
 #endif

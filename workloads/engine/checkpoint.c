@@ -31,7 +31,7 @@ struct checkpoint_frame {
 
 struct checkpoint_mapping *checkpoint_mapping_create(struct engine *e)
 {
-    struct checkpoint_mapping *m = e->halted ? NULL : pool_take(&e->mappings, sizeof *m);
+    struct checkpoint_mapping *m = e->halted ? NULL : pool_allocate(&e->mappings, sizeof *m);
     if (!m) {
         if (!e->halted) engine_fail(e, PLIM_NOMEM);
         return NULL;
@@ -44,7 +44,7 @@ void checkpoint_mapping_drop(struct engine *e, struct checkpoint_mapping *m)
 {
     if (!m || --m->refs > 0) return;
     for (int i = 0; i < CHECKPOINT_VALUES; i++) tensor_drop(e, m->values[i]);
-    pool_give(&e->mappings, m);
+    pool_free(&e->mappings, m);
 }
 
 static struct checkpoint_holder *holder_of(const struct checkpoint_frame *f, int32_t i)
@@ -52,13 +52,13 @@ static struct checkpoint_holder *holder_of(const struct checkpoint_frame *f, int
     return &f->blocks[i / BLOCK_HOLDERS][i % BLOCK_HOLDERS];
 }
 
-static void frame_give(struct engine *e, void *frame)
+static void frame_free(struct engine *e, void *frame)
 {
     struct checkpoint_frame *f = frame;
     for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
     checkpoint_mapping_drop(e, f->mapping);
-    while (f->block_count > 0) pool_give(&e->holders, f->blocks[--f->block_count]);
-    pool_give(&e->frames, f);
+    while (f->block_count > 0) pool_free(&e->holders, f->blocks[--f->block_count]);
+    pool_free(&e->frames, f);
 }
 
 static void frame_drop(struct engine *e, struct checkpoint_frame *f)
@@ -66,7 +66,7 @@ static void frame_drop(struct engine *e, struct checkpoint_frame *f)
     if (--f->refs > 0) return;
     storage_saved(e, f->input->storage, -1);
     tensor_drop(e, f->input);
-    frame_give(e, f);
+    frame_free(e, f);
 }
 
 /* --- hooks for saved tensors ------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ static struct checkpoint_holder *new_holder(struct engine *e, struct checkpoint_
 {
     if (f->count == f->block_count * BLOCK_HOLDERS) {
         struct checkpoint_holder *block =
-            f->block_count < FRAME_BLOCKS ? pool_take(&e->holders, BLOCK_HOLDERS * sizeof *block) : NULL;
+            f->block_count < FRAME_BLOCKS ? pool_allocate(&e->holders, BLOCK_HOLDERS * sizeof *block) : NULL;
         if (!block) {
             engine_fail(e, f->block_count < FRAME_BLOCKS ? PLIM_NOMEM : PLIM_INTERNAL);
             return NULL;
@@ -177,14 +177,14 @@ static void drop(struct engine *e, void *handle)
 }
 static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
-struct checkpoint_frame *checkpoint_hold(struct engine *e)
+struct checkpoint_frame *checkpoint_retain(struct engine *e)
 {
     bool is_first = e->frame && e->autograd.hooks == &first_run;
     if (is_first) e->frame->refs++;
     return is_first ? e->frame : NULL;
 }
 
-void checkpoint_let_go(struct engine *e, struct checkpoint_frame *f)
+void checkpoint_release(struct engine *e, struct checkpoint_frame *f)
 {
     if (f) frame_drop(e, f);
 }
@@ -196,7 +196,7 @@ static struct checkpoint_frame *frame_make(struct engine *e, checkpoint_fn fn, c
                                            struct tensor *const held[CHECKPOINT_HELD],
                                            struct checkpoint_mapping *mapping)
 {
-    struct checkpoint_frame *f = e->halted ? NULL : pool_take(&e->frames, sizeof *f);
+    struct checkpoint_frame *f = e->halted ? NULL : pool_allocate(&e->frames, sizeof *f);
     if (!f || size > sizeof f->context) {
         if (!e->halted) engine_fail(e, f ? PLIM_INTERNAL : PLIM_NOMEM);
         return NULL;
@@ -235,7 +235,7 @@ struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *co
 
 /* --- reentrant -------------------------------------------------------------------------------- */
 
-void checkpoint_beside(struct engine *e, struct tensor *x)
+void checkpoint_return_input(struct engine *e, struct tensor *x)
 {
     if (!e->frame || e->autograd.hooks || e->halted) return;
     if (e->reenters) e->frame->beside_again = tensor_ref(x);
@@ -282,7 +282,7 @@ struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, cons
     struct node *n = autograd_needed(e, 1, &x) ? node_create(e, &function_kind, 1, &x) : NULL;
     if (n) {
         n->context = f;
-        n->drop_context = frame_give;
+        n->drop_context = frame_free;
         node_save(e, n, 0, x);
     }
     e->grad_enabled = false;
@@ -290,7 +290,7 @@ struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, cons
     e->grad_enabled = grad_enabled;
     if (n && !e->halted) node_attach(n, y);
     else if (n) node_drop(e, n);
-    else frame_give(e, f);
+    else frame_free(e, f);
     tensor_leave(e, x, was);
     return y;
 }

@@ -42,12 +42,12 @@ struct tensor *checkpoint_run_reentrant(struct engine *e, checkpoint_fn fn, cons
                                         struct checkpoint_mapping *mapping, struct tensor *x);
 /* The reentrant region also returns `x`, which is never used: its gradient is a tensor of zeros, allocated before the
  * region is recomputed and freed after its backward. Does nothing in other regions. */
-void checkpoint_beside(struct engine *e, struct tensor *x);
+void checkpoint_return_input(struct engine *e, struct tensor *x);
 /* Keeps the region that is running for the first time, with its input and held tensors, until it is let go; NULL:
  * no region is running. A collective operation holds the hooks of the region in which it was launched until it is over
  * (at::ThreadLocalState). */
-struct checkpoint_frame *checkpoint_hold(struct engine *e);
-void checkpoint_let_go(struct engine *e, struct checkpoint_frame *f); /* NULL: nothing */
+struct checkpoint_frame *checkpoint_retain(struct engine *e);
+void checkpoint_release(struct engine *e, struct checkpoint_frame *f); /* NULL: nothing */
 /* True if a region is being recomputed, in backward. */
 bool checkpoint_recomputing(const struct engine *e);
 

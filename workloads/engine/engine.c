@@ -89,18 +89,18 @@ void engine_fail(struct engine *e, enum plim_status status)
     engine_halt(e, HALT_FAILED);
 }
 
-void *engine_take_room(struct engine *e, size_t bytes)
+void *engine_allocate_host(struct engine *e, size_t bytes)
 {
-    void *room = block_take(&e->rooms, bytes);
+    void *room = block_allocate(&e->rooms, bytes);
     if (room) memset(room, 0, bytes);
     else engine_fail(e, PLIM_NOMEM);
     return room;
 }
 
-void engine_give_room(struct engine *e, void *room)
+void engine_free_host(struct engine *e, void *room)
 {
     (void)e;
-    if (room) block_give(room);
+    if (room) block_free(room);
 }
 
 void engine_launch(struct engine *e, const struct plim_op *op)

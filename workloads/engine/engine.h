@@ -114,8 +114,8 @@ void engine_fail(struct engine *e, enum plim_status status);
 
 /* Allocates zeroed host memory, which is freed with the engine's tensors at the latest, because after out of memory its
  * owner may never return it. For a few blocks at a time. NULL: no host memory, and the engine has failed. */
-void *engine_take_room(struct engine *e, size_t bytes);
-void engine_give_room(struct engine *e, void *room); /* NULL: nothing */
+void *engine_allocate_host(struct engine *e, size_t bytes);
+void engine_free_host(struct engine *e, void *room); /* NULL: nothing */
 
 /* x.item() of a scalar: the host waits for it. Returns 0 on a simulated device, where nothing is computed, and when
  * halted. */

@@ -55,8 +55,8 @@ static void release(struct engine *e, struct node *n)
             tensor_drop(e, gone->variable);
         }
         for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
-        engine_give_room(e, gone->room);
-        pool_give(&e->nodes, gone);
+        engine_free_host(e, gone->room);
+        pool_free(&e->nodes, gone);
     }
     a->releasing = false;
 }
@@ -65,7 +65,7 @@ static void release(struct engine *e, struct node *n)
 
 static struct node *node_new(struct engine *e, const struct node_kind *kind)
 {
-    struct node *n = pool_take(&e->nodes, sizeof *n);
+    struct node *n = pool_allocate(&e->nodes, sizeof *n);
     if (!n) {
         engine_fail(e, PLIM_NOMEM);
         return NULL;
@@ -92,7 +92,7 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
 void node_widen(struct engine *e, struct node *n, int edges, int outputs)
 {
     size_t in = (size_t)edges, out = (size_t)outputs;
-    n->room = engine_take_room(e, (in + NODE_INTS) * sizeof *n->ints + in * sizeof *n->edge +
+    n->room = engine_allocate_host(e, (in + NODE_INTS) * sizeof *n->ints + in * sizeof *n->edge +
                                       out * sizeof *n->output + (in + 2 * out) * sizeof *n->grad);
     if (!n->room) return;
     n->ints = n->room;
@@ -153,7 +153,7 @@ void node_save_output(struct engine *e, struct node *n, int slot, struct tensor 
     save(e, n, slot, tensor_keep(tensor_detach(e, x)));
 }
 
-void node_hold(struct engine *e, struct node *n, struct tensor *x)
+void node_retain(struct engine *e, struct node *n, struct tensor *x)
 {
     n->held = tensor_ref(x);
     storage_saved(e, x->storage, +1);

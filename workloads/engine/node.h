@@ -69,7 +69,7 @@ struct node {
     const struct saved_tensors_hooks *hooks; /* own the handles; NULL: none */
     void *handle[NODE_MAX_SAVED];            /* NULL: the node keeps the tensor in `saved` */
     const struct quantized *weight;          /* of a quantised linear layer */
-    struct tensor *held;                     /* node_hold() */
+    struct tensor *held;                     /* node_retain() */
     /* Data other than tensors in a Python function's ctx, until the node is freed; NULL: none. */
     void *context;
     void (*drop_context)(struct engine *e, void *context);
@@ -110,7 +110,7 @@ void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
 void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* Holds `x` until the node is freed, like an attribute of a Python function's ctx: no hook sees it, and it outlives the
  * backward pass. */
-void node_hold(struct engine *e, struct node *n, struct tensor *x);
+void node_retain(struct engine *e, struct node *n, struct tensor *x);
 /* Makes `x` the next output of the node. */
 void node_attach(struct node *n, struct tensor *x);
 /* Returns a saved tensor, in backward, lent; recomputes a checkpointed region if necessary. NULL: nothing was saved

@@ -17,10 +17,10 @@ static size_t slab_objects(const struct pool *p)
 
 static void slab_to_list(struct pool *p, struct pool_slab *slab)
 {
-    for (size_t i = slab_objects(p); i-- > 0;) pool_give(p, slab->objects + i * p->size);
+    for (size_t i = slab_objects(p); i-- > 0;) pool_free(p, slab->objects + i * p->size);
 }
 
-void *pool_take(struct pool *p, size_t size)
+void *pool_allocate(struct pool *p, size_t size)
 {
     if (!p->free) {
         p->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -35,7 +35,7 @@ void *pool_take(struct pool *p, size_t size)
     return object;
 }
 
-void pool_give(struct pool *p, void *object)
+void pool_free(struct pool *p, void *object)
 {
     memcpy(object, &p->free, sizeof p->free);
     p->free = object;
@@ -63,7 +63,7 @@ struct block {
     bool taken;
 };
 
-void *block_take(struct block **all, size_t bytes)
+void *block_allocate(struct block **all, size_t bytes)
 {
     struct block *block = *all;
     while (block && (block->taken || block->bytes < bytes)) block = block->next;
@@ -77,7 +77,7 @@ void *block_take(struct block **all, size_t bytes)
     return block + 1;
 }
 
-void block_give(void *block)
+void block_free(void *block)
 {
     ((struct block *)block - 1)->taken = false;
 }

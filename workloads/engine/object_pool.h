@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 struct pool {
-    size_t size; /* of an object, set by the first pool_take() */
+    size_t size; /* of an object, set by the first pool_allocate() */
     void *free;  /* list, linked through the first word of each object */
     struct pool_slab *slabs;
 };
 
 /* Returns NULL without host memory. `size` must be the same in every call and at least that of a pointer. */
-void *pool_take(struct pool *p, size_t size);
-void pool_give(struct pool *p, void *object);
+void *pool_allocate(struct pool *p, size_t size);
+void pool_free(struct pool *p, void *object);
 /* Returns all objects to the pool; keeps the memory for later use. */
 void pool_reset(struct pool *p);
 /* Frees the memory. */
@@ -23,8 +23,8 @@ void pool_finish(struct pool *p);
 struct block;
 /* Returns a block of at least `bytes`, not cleared; NULL without host memory. For few blocks at a time: it searches all
  * of them. */
-void *block_take(struct block **all, size_t bytes);
-void block_give(void *block);
+void *block_allocate(struct block **all, size_t bytes);
+void block_free(void *block);
 void block_reset(struct block *all);
 void block_finish(struct block **all);
 

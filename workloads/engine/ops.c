@@ -44,14 +44,14 @@ void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct 
     engine_launch(e, &op);
 }
 
-void op_note_shape(struct node *n, const struct tensor *x)
+void op_save_shape(struct node *n, const struct tensor *x)
 {
     if (!n) return;
     n->ints[0] = x->a.ndim;
     memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * (size_t)x->a.ndim);
 }
 
-void op_take_needs(struct engine *e, int count, const struct plim_need *needs, struct tensor **held)
+void op_allocate_needs(struct engine *e, int count, const struct plim_need *needs, struct tensor **held)
 {
     for (int i = 0; i < count; i++) {
         op_release_needs(e, needs, held, i, i);

@@ -27,10 +27,10 @@ struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
 void op_launch(struct engine *e, struct plim_op op, int n_out, int n_in, struct tensor *const *arrays);
 extern const struct node_kind op_div_kind; /* of a division, which saves the operand's value before it */
 /* Stores an operand's shape for backward: its ndim in ints[0], followed by the sizes. `n` may be NULL. */
-void op_note_shape(struct node *n, const struct tensor *x);
+void op_save_shape(struct node *n, const struct tensor *x);
 struct plim_need;
 /* Allocates temporaries in order, and releases each at its time. */
-void op_take_needs(struct engine *e, int count, const struct plim_need *needs,
+void op_allocate_needs(struct engine *e, int count, const struct plim_need *needs,
                    struct tensor **held);
 /* Releases, starting with the last, those of the first `taken` needs that end before need `before`. */
 void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
@@ -282,10 +282,10 @@ struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indice
 /* the same; the indices must be distinct */
 struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[..., [index], ...] along `dim`, which is kept with size 1 */
-struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index);
+struct tensor *op_index_at(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* nonzero() of a mask with `found` nonzero elements: (found) int64, their linear indices, used instead of the
  * coordinates; or the coordinates, (found, dimensions) int64 */
-struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found);
+struct tensor *op_nonzero(struct engine *e, struct tensor *mask, int64_t found);
 struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found);
 /* y.scatter_add_(0, indices, x); all named, y (n), indices and x (m); no autograd */
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x);

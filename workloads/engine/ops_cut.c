@@ -168,7 +168,7 @@ static void save(struct engine *e, struct node *n, const struct cut_call *c, con
     node_save(e, n, TARGETS, of->targets);
     node_save(e, n, VALIDS, of->valids);
     node_save(e, n, AVERAGES, averages);
-    node_hold(e, n, of->valids); /* ctx.params */
+    node_retain(e, n, of->valids); /* ctx.params */
 }
 
 struct tensor *op_cut_cross_entropy(struct engine *e, const struct cut_call *c)

@@ -14,11 +14,11 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
     if (e->halted) return;
     int count = plim_grouped_matmul_needs(&e->device->info, (enum plim_dtype)a->a.dtype,
                                           tensor_elements(ends), needs);
-    op_take_needs(e, count, needs, held);
+    op_allocate_needs(e, count, needs, held);
     struct plim_op read = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&ends->a}};
     if (!count && !e->halted) engine_launch(e, &read);
     for (int64_t i = 0; !count && i < tensor_elements(ends); i++)
-        blas_workspace_give(e, blas_workspace_take(e, false));
+        blas_workspace_release(e, blas_workspace_acquire(e, false));
     struct plim_op op = {.kind = PLIM_OP_MATMUL_GROUPED,
                          .n_out = 1,
                          .n_in = 3,

@@ -43,7 +43,7 @@ void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *
         return;
     }
     struct node *n = op_node(e, &top_k_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
     shape[x->a.ndim - 1] = count;
@@ -76,7 +76,7 @@ void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2])
     int count = plim_sort_needs(&e->device->info, (enum plim_dtype)x->a.dtype, tensor_elements(x), needs);
     out[0] = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     out[1] = tensor_empty(e, PLIM_I64, x->a.ndim, x->a.shape);
-    op_take_needs(e, count, needs, held);
+    op_allocate_needs(e, count, needs, held);
     launch_ranking(e, PLIM_OP_SORT, x, out[0], out[1]);
     op_release_needs(e, needs, held, count, count);
     tensor_consume(e, x);
@@ -128,7 +128,7 @@ static void return_rows(struct engine *e, struct node *n, struct tensor **grads,
     struct tensor *dx = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0],
                                             n->ints + 1, 0));
     plim_index_add_needs(&e->device->info, tensor_elements(indices), n->ints[1], needs);
-    op_take_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
+    op_allocate_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
     struct plim_array table = as_table(dx), rows = as_table(grads[0]);
     if (differ)
         launch_rows(e, PLIM_OP_PUT_ROWS, &dx->a, &grads[0]->a, indices);
@@ -156,7 +156,7 @@ static struct tensor *take_rows(struct engine *e, struct tensor *x, struct tenso
     struct tensor *operands[2] = {x, indices};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     if (n) node_save(e, n, 0, indices);
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
@@ -177,7 +177,7 @@ struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tens
 }
 
 /* index_backward(), like that of rows. */
-static void take_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+static void index_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     enum { DIM = 6, INDEX };
     struct tensor *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
@@ -186,22 +186,22 @@ static void take_at_backward(struct engine *e, struct node *n, struct tensor **g
     int dim = (int)n->ints[DIM];
     struct tensor *dx = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     plim_index_add_needs(&e->device->info, 1, n->ints[1 + dim], needs);
-    op_take_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
+    op_allocate_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
     struct tensor *part = tensor_keep(op_slice(e, dx, dim, n->ints[INDEX], 1));
     op_copy_(e, part, grads[0]);
     tensor_drop(e, part);
     op_release_needs(e, needs, held, PLIM_INDEX_ADD_NEEDS, PLIM_INDEX_ADD_NEEDS);
     out[0] = dx;
 }
-static const struct node_kind take_at_kind = {"IndexBackward0", take_at_backward};
+static const struct node_kind index_at_kind = {"IndexBackward0", index_at_backward};
 
-struct tensor *op_take_at(struct engine *e, struct tensor *x, int dim, int64_t index)
+struct tensor *op_index_at(struct engine *e, struct tensor *x, int dim, int64_t index)
 {
     enum { DIM = 6, INDEX };
     if (e->halted) return op_halted(e, 1, &x);
-    struct node *n = op_node(e, &take_at_kind, 1, &x);
+    struct node *n = op_node(e, &index_at_kind, 1, &x);
     bool grad = e->grad_enabled, was = tensor_enter(x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     e->grad_enabled = false;
     struct tensor *indices = tensor_keep(op_full(e, PLIM_I64, SHAPE(1), (double)index));
     if (n) {

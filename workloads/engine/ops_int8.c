@@ -156,7 +156,7 @@ struct tensor *op_linear_int8(struct engine *e, struct tensor *x, const struct q
         n->ints[0] = dtype;
         n->ints[1] = ndim;
         memcpy(n->ints + 2, x->a.shape, sizeof *shape * (size_t)ndim);
-        node_hold(e, n, flat);
+        node_retain(e, n, flat);
     }
     struct tensor *codes, *scales;
     quantize_input(e, flat, &codes, &scales);

@@ -16,7 +16,7 @@ static void drop_results(struct engine *e, void *context)
 {
     struct row_results *results = context;
     for (int64_t i = 0; i < results->count; i++) tensor_drop(e, results->of[i]);
-    engine_give_room(e, results);
+    engine_free_host(e, results);
 }
 
 /* logsumexp_out_impl() (aten/src/ATen/native/ReduceOps.cpp) of x (n, V), lent: (n), named */
@@ -77,7 +77,7 @@ struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x)
     bool was = tensor_enter(x), grad = e->grad_enabled;
     int64_t rows = x->a.shape[0];
     struct node *n = op_node(e, &row_logsumexp_kind, 1, &x);
-    struct row_results *results = engine_take_room(e, sizeof *results + (size_t)rows * sizeof(struct tensor *));
+    struct row_results *results = engine_allocate_host(e, sizeof *results + (size_t)rows * sizeof(struct tensor *));
     e->grad_enabled = false;
     for (int64_t i = 0; i < rows && !e->halted; i++) {
         struct tensor *row = tensor_keep(op_select(e, x, 0, i));
@@ -161,7 +161,7 @@ struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor 
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     int64_t n = x->a.shape[1], classes = x->a.shape[2], apart = x->a.stride[0] / classes;
-    struct tensor *places = tensor_keep(op_places(e, mask, found));
+    struct tensor *places = tensor_keep(op_nonzero(e, mask, found));
     struct tensor *y = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(found, classes)));
     const int64_t shape[] = {(x->a.shape[0] - 1) * apart + n, classes}, stride[] = {classes, 1};
     struct tensor *rows = tensor_keep(tensor_alias(e, x, 2, shape, stride, 0));
@@ -205,7 +205,7 @@ struct tensor *op_zero_where_(struct engine *e, struct tensor *x, struct tensor 
     if (n) node_save(e, n, 0, mask);
     struct tensor *all = tensor_keep(op_done(e, n, op_in_place(e, x), 0, NULL));
     struct node *view = op_node(e, &squeezed_kind, 1, &all);
-    op_note_shape(view, all);
+    op_save_shape(view, all);
     struct tensor *y = tensor_alias(e, all, mask->a.ndim, mask->a.shape, mask->a.stride, 0);
     if (!e->halted) op_launch(e, (struct plim_op){.kind = PLIM_OP_MASKED_FILL}, 1, 2, (struct tensor *[]){y, y, mask});
     y = op_done(e, view, y, 0, NULL);

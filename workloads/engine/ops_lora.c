@@ -17,7 +17,7 @@ static void drop_context(struct engine *e, void *context)
 {
     struct lora_context *c = context;
     for (int i = 0; i < PARTS; i++) tensor_drop(e, c->part[i].weight);
-    engine_give_room(e, c);
+    engine_free_host(e, c);
 }
 
 /* --- shared by forward and backward ----------------------------------------------------------- */
@@ -88,7 +88,7 @@ static struct node *begin(struct engine *e, const struct node_kind *kind, struct
     }
     struct node *n = op_node(e, kind, FIRST_MATRIX + 2 * count, given);
     if (!n) return NULL;
-    struct lora_context *c = engine_take_room(e, sizeof *c);
+    struct lora_context *c = engine_allocate_host(e, sizeof *c);
     if (!c) return n;
     memcpy(c->part, p, sizeof *p * (size_t)count);
     for (int i = 0; i < count; i++) tensor_ref(p[i].weight);

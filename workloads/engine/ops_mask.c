@@ -13,7 +13,7 @@ static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t fou
     struct tensor *held[PLIM_NONZERO_NEEDS] = {NULL};
     struct plim_need needs[PLIM_NONZERO_NEEDS];
     plim_nonzero_needs(&e->device->info, tensor_elements(mask), found, mask->a.ndim, needs);
-    op_take_needs(e, PLIM_NONZERO_NEEDS, needs, held);
+    op_allocate_needs(e, PLIM_NONZERO_NEEDS, needs, held);
     struct tensor *y = tensor_alias(e, held[PLACES], has_columns ? 2 : 1, shape, stride, 0);
     if (!e->halted) {
         y->a.dtype = PLIM_I64;
@@ -24,7 +24,7 @@ static struct tensor *nonzero(struct engine *e, struct tensor *mask, int64_t fou
     return op_done(e, NULL, y, 1, &mask);
 }
 
-struct tensor *op_places(struct engine *e, struct tensor *mask, int64_t found)
+struct tensor *op_nonzero(struct engine *e, struct tensor *mask, int64_t found)
 {
     return nonzero(e, mask, found, false);
 }
@@ -74,7 +74,7 @@ static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index
     if (!e->halted) {
         plim_index_add_needs(&e->device->info, rows->a.shape[0], count, needs);
         for (int i = 0; i < COUNT; i++) needs[SORTED + i].before = COUNT;
-        op_take_needs(e, COUNT, needs + SORTED, held);
+        op_allocate_needs(e, COUNT, needs + SORTED, held);
         launch(e, PLIM_OP_PUT_ROWS, dx, rows, index);
         op_release_needs(e, needs + SORTED, held, COUNT, COUNT);
     }
@@ -100,7 +100,7 @@ static void rows_where_backward(struct engine *e, struct node *n, struct tensor 
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    struct tensor *places = tensor_keep(op_places(e, mask, grads[0]->a.shape[0]));
+    struct tensor *places = tensor_keep(op_nonzero(e, mask, grads[0]->a.shape[0]));
     add_rows(e, out[0], places, mask->a.ndim, grads[0]);
 }
 static const struct node_kind rows_where_kind = {"IndexBackward0", rows_where_backward};
@@ -110,10 +110,10 @@ struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &rows_where_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     if (n) node_save(e, n, 0, mask);
     int64_t shape[2] = {found, x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
-    struct tensor *places = tensor_keep(op_places(e, mask, found));
+    struct tensor *places = tensor_keep(op_nonzero(e, mask, found));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
     launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
     tensor_drop(e, places);
@@ -137,7 +137,7 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, rows, 0, (double)x->a.shape[1]));
     op_binary_(e, PLIM_BINARY_ADD, places, columns); /* PyTorch's index() does this inside its kernel */
     struct node *n = op_node(e, &rows_at_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     if (n) {
         node_save(e, n, 0, places);
         node_save(e, n, 1, columns);
@@ -157,12 +157,12 @@ struct host_places {
 static void keep_places(struct engine *e, struct node *n, int64_t count, const int64_t *places)
 {
     size_t bytes = places ? (size_t)count * sizeof(*places) : 0;
-    struct host_places *kept = engine_take_room(e, sizeof *kept + bytes);
+    struct host_places *kept = engine_allocate_host(e, sizeof *kept + bytes);
     if (!kept) return;
     kept->has_values = places != NULL;
     if (places) memcpy(kept->at, places, bytes);
     n->context = kept;
-    n->drop_context = engine_give_room;
+    n->drop_context = engine_free_host;
 }
 
 /* Copies the indices to the device; named. */
@@ -188,7 +188,7 @@ struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_
     if (e->halted) return op_halted(e, 1, &x);
     int64_t rows = x->a.shape[0];
     struct node *n = op_node(e, &rows_in_order_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     if (n) keep_places(e, n, rows, places);
     struct tensor *index = send(e, rows, places);
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
@@ -232,12 +232,12 @@ static void put_rows_where_backward(struct engine *e, struct node *n, struct ten
     if (node_wants(n, BASE)) {
         struct tensor *zeros = tensor_keep(op_full(e, dtype, (int)n->ints[0], n->ints + 1, 0));
         out[BASE] = tensor_keep(op_clone(e, grads[0]));
-        struct tensor *places = tensor_keep(op_places(e, mask, n->ints[1]));
+        struct tensor *places = tensor_keep(op_nonzero(e, mask, n->ints[1]));
         launch(e, PLIM_OP_PUT_ROWS, out[BASE], zeros, places);
         tensor_drop_all(e, places, zeros);
     }
     if (!node_wants(n, ROWS)) return;
-    struct tensor *places = tensor_keep(op_places(e, mask, n->ints[1]));
+    struct tensor *places = tensor_keep(op_nonzero(e, mask, n->ints[1]));
     out[ROWS] = tensor_keep(tensor_empty(e, dtype, (int)n->ints[0], n->ints + 1));
     launch(e, PLIM_OP_TAKE_ROWS, out[ROWS], grads[0], places);
     tensor_drop(e, places);
@@ -249,9 +249,9 @@ struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct ten
     struct tensor *operands[3] = {x, rows, mask};
     if (e->halted) return op_halted(e, 3, operands);
     struct node *n = op_node(e, &put_rows_where_kind, 2, operands);
-    op_note_shape(n, rows);
+    op_save_shape(n, rows);
     if (n) node_save(e, n, 0, mask);
-    struct tensor *y = op_in_place(e, x), *places = tensor_keep(op_places(e, mask, tensor_size(rows, 0)));
+    struct tensor *y = op_in_place(e, x), *places = tensor_keep(op_nonzero(e, mask, tensor_size(rows, 0)));
     launch(e, PLIM_OP_PUT_ROWS, y, rows, places);
     tensor_drop(e, places);
     return op_done(e, n, y, 3, operands);
@@ -278,7 +278,7 @@ static void masked_scatter_backward(struct engine *e, struct node *n, struct ten
     int64_t items = 1;
     for (int64_t i = 0; i < n->ints[0]; i++) items *= n->ints[1 + i];
     struct tensor *wide = widened(e, mask, grads[0]);
-    struct tensor *places = tensor_keep(op_places(e, wide, items));
+    struct tensor *places = tensor_keep(op_nonzero(e, wide, items));
     tensor_drop(e, wide);
     out[SOURCE] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1));
     struct tensor *flat = tensor_keep(op_view(e, out[SOURCE], 1, &items));
@@ -297,7 +297,7 @@ struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tens
     struct plim_need needs[PLIM_MASKED_SCATTER_NEEDS];
     if (e->halted) return op_halted(e, 3, operands);
     struct node *n = op_node(e, &masked_scatter_kind, 2, operands);
-    op_note_shape(n, source);
+    op_save_shape(n, source);
     if (n) node_save(e, n, 0, mask);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;

@@ -24,7 +24,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
 {
     bool bias_epilogue = c && c->a.ndim == 1;
     if (e->meta) return; /* the workspace is GPU memory */
-    struct storage *workspace = blas_workspace_take(e, is_lt(b, c));
+    struct storage *workspace = blas_workspace_acquire(e, is_lt(b, c));
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
                                  .shape = {workspace->bytes},
@@ -43,7 +43,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                          .in = {&a->a, &b->a, c ? &c->a : NULL},
                          .scratch = {&scratch}};
     engine_launch(e, &op);
-    blas_workspace_give(e, workspace);
+    blas_workspace_release(e, workspace);
 }
 
 /* Returns a batch of matrices itself, if cuBLAS accepts its row-major or column-major layout, otherwise a copy

@@ -251,7 +251,7 @@ struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct q
     if (n) n->weight = q;
     if (n) { /* ctx.tensors: a view of the codes at their present address, even if they are gathered elsewhere later */
         struct tensor *view = tensor_keep(tensor_detach(e, q->codes));
-        node_hold(e, n, view);
+        node_retain(e, n, view);
         tensor_drop(e, view);
     }
     e->grad_enabled = false;

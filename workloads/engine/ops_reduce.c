@@ -114,7 +114,7 @@ struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int
         stride[i] = i < lead ? 0 : have == 1 && full[i] != 1 ? 0 : x->a.stride[i - lead];
     }
     struct node *n = op_node(e, &expand_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     struct tensor *y = tensor_alias(e, x, ndim, full, stride, 0);
     return op_done(e, n, y, 1, &x);
 }
@@ -153,7 +153,7 @@ struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &sum_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     if (n) n->number = dim;
     bool was = tensor_enter(x);
     bool widens = e->autocast.on && (x->a.dtype == PLIM_BF16 || x->a.dtype == PLIM_F16);
@@ -175,7 +175,7 @@ static struct tensor *sum_kept(struct engine *e, struct tensor *x, unsigned dims
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &sum_kept_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     bool was = tensor_enter(x);
     struct tensor *y = op_reduce(e, x, dims, keep, PLIM_BINARY_ADD, 1, result);
     y = op_done(e, n, y, 0, NULL);
@@ -213,7 +213,7 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &mean_kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     bool was = tensor_enter(x);
     struct tensor *y = op_reduce(e, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD,
                                  1.0 / (double)tensor_size(x, -1), (enum plim_dtype)x->a.dtype);

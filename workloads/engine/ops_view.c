@@ -22,7 +22,7 @@ static struct tensor *view_as(struct engine *e, const struct node_kind *kind, st
                               int ndim, const int64_t *shape, const int64_t *stride)
 {
     struct node *n = op_node(e, kind, 1, &x);
-    op_note_shape(n, x);
+    op_save_shape(n, x);
     struct tensor *y = tensor_alias(e, x, ndim, shape, stride, 0);
     return op_done(e, n, y, 1, &x);
 }
@@ -170,7 +170,7 @@ static struct tensor *slice(struct engine *e, struct tensor *x, int d, int64_t s
 {
     struct node *n = op_node(e, &slice_kind, 1, &x);
     if (n) {
-        op_note_shape(n, x);
+        op_save_shape(n, x);
         n->ints[7] = start;
         n->number = d;
         n->scale = (double)step;
@@ -222,7 +222,7 @@ struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t in
     }
     struct node *n = op_node(e, &select_kind, 1, &x);
     if (n) {
-        op_note_shape(n, x);
+        op_save_shape(n, x);
         n->ints[7] = index;
         n->number = d;
     }

@@ -74,7 +74,7 @@ static struct tensor *set(struct engine *e, struct tensor *x, int dim, int64_t i
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &set_part_kind, 2, operands);
     if (n) {
-        op_note_shape(n, x);
+        op_save_shape(n, x);
         n->ints[ORDER] = order_of(x);
         n->ints[INDEX] = index;
         n->number = tensor_dim(x, dim);

@@ -26,7 +26,7 @@ static enum plim_memory_class class_of_request(const struct engine *e)
     return forward ? PLIM_MEMORY_ACTIVATIONS : new_class;
 }
 
-void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
+void storage_out_of_memory(struct engine *e, enum plim_status st, int64_t bytes,
                    enum plim_memory_class memory_class)
 {
     e->oom_asked_bytes = bytes;
@@ -38,7 +38,7 @@ void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
 }
 
 /* The clock of a simulated device cannot fail. */
-void storage_note_moment(struct engine *e)
+void storage_record_moment(struct engine *e)
 {
     if (!e->memory.timeline) return;
     struct plim_moment now = {.allocated_bytes = engine_allocated(e),
@@ -46,7 +46,7 @@ void storage_note_moment(struct engine *e)
                                   plim_allocator_statistics(e->allocator)->reserved};
     if (plim_device_now(e->device, &now.seconds) != PLIM_OK) return;
     memcpy(now.class_bytes, e->memory.class_bytes, sizeof now.class_bytes);
-    plim_timeline_note(e->memory.timeline, &now);
+    plim_timeline_add(e->memory.timeline, &now);
 }
 
 void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_t bytes)
@@ -59,37 +59,37 @@ void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_
 }
 
 /* Allocates a block for `s`, which has none. Returns false, with the engine halted, if there is no memory. */
-static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
+static bool allocate_block(struct engine *e, struct storage *s, int64_t bytes)
 {
     struct memory_use *m = &e->memory;
     enum plim_status st = plim_allocator_malloc(e->allocator, bytes, e->stream, &s->block);
     if (st != PLIM_OK) {
-        storage_lacks(e, st, bytes, class_of_request(e));
+        storage_out_of_memory(e, st, bytes, class_of_request(e));
         return false;
     }
     s->address = s->block ? plim_block_address(s->block) : 0;
     s->bytes = s->block ? plim_block_bytes(s->block) : 0;
     storage_count(e, class_now(s), s->bytes);
     if (m->tape && s->block)
-        s->slot = tape_note_take(m->tape, bytes, e->stream, class_now(s), class_of_request(e));
+        s->slot = tape_record_allocation(m->tape, bytes, e->stream, class_now(s), class_of_request(e));
     if (m->trace && bytes) trace_get(m, s, bytes);
-    if (bytes) storage_note_moment(e);
+    if (bytes) storage_record_moment(e);
     return true;
 }
 
-void storage_give_up(struct engine *e, struct storage *s)
+void storage_release_block(struct engine *e, struct storage *s)
 {
     e->memory.class_bytes[class_now(s)] -= s->bytes;
     if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
-    if (e->memory.tape && s->block) tape_note_give_back(e->memory.tape, s->slot);
+    if (e->memory.tape && s->block) tape_record_free(e->memory.tape, s->slot);
     plim_allocator_free(e->allocator, s->block);
-    if (s->block) storage_note_moment(e);
+    if (s->block) storage_record_moment(e);
     s->block = NULL;
     s->address = 0;
     s->bytes = 0;
 }
 
-void storage_take_over(struct storage *s, struct plim_block *block)
+void storage_adopt_block(struct storage *s, struct plim_block *block)
 {
     s->block = block;
     s->address = plim_block_address(block);
@@ -99,7 +99,7 @@ void storage_take_over(struct storage *s, struct plim_block *block)
 struct storage *storage_get(struct engine *e, int64_t bytes)
 {
     if (e->halted) return NULL;
-    struct storage *s = pool_take(&e->storages, sizeof *s);
+    struct storage *s = pool_allocate(&e->storages, sizeof *s);
     if (!s) {
         engine_fail(e, PLIM_NOMEM);
         return NULL;
@@ -108,23 +108,23 @@ struct storage *storage_get(struct engine *e, int64_t bytes)
     *s = (struct storage){.refs = 1,
                           .memory_class = (uint8_t)new_class,
                           .pinned_class = new_class != PLIM_MEMORY_TEMPORARIES};
-    if (take_block(e, s, bytes)) return s;
-    pool_give(&e->storages, s);
+    if (allocate_block(e, s, bytes)) return s;
+    pool_free(&e->storages, s);
     return NULL;
 }
 
 void storage_put(struct engine *e, struct storage *s)
 {
     if (--s->refs > 0) return;
-    storage_give_up(e, s);
-    pool_give(&e->storages, s);
+    storage_release_block(e, s);
+    pool_free(&e->storages, s);
 }
 
 void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
 {
     if (e->halted) return;
-    storage_give_up(e, s);
-    if (bytes) take_block(e, s, bytes);
+    storage_release_block(e, s);
+    if (bytes) allocate_block(e, s, bytes);
 }
 
 /* Moves the bytes of a storage from the class `before` to its present class. */
@@ -134,7 +134,7 @@ static void move_bytes(struct engine *e, struct storage *s, enum plim_memory_cla
     e->memory.class_bytes[before] -= s->bytes;
     e->memory.class_bytes[now] += s->bytes;
     if (e->memory.tape && s->block && now != before)
-        tape_note_classify(e->memory.tape, s->slot, s->bytes, before, now);
+        tape_record_class(e->memory.tape, s->slot, s->bytes, before, now);
 }
 
 void storage_saved(struct engine *e, struct storage *s, int change)

@@ -44,15 +44,15 @@ struct memory_use {
 /* Allocates `bytes`. Returns one reference; NULL, with the engine halted, if there is no memory. */
 struct storage *storage_get(struct engine *e, int64_t bytes);
 /* Records what is allocated now, if a timeline is being recorded. */
-void storage_note_moment(struct engine *e);
+void storage_record_moment(struct engine *e);
 /* Replaces the block by another one, for all tensors on the storage; the contents are lost. 0 bytes: no block
  * (PyTorch's untyped_storage().resize_(), as FSDP calls it). If there is no memory, the engine is halted. The addresses
  * in its tensors become stale, so this is only for devices that compute nothing. */
 void storage_resize(struct engine *e, struct storage *s, int64_t bytes);
-/* storage_give_up() frees the storage's memory; storage_take_over() sets another block, which is counted already, as
- * its memory (tape.h). */
-void storage_give_up(struct engine *e, struct storage *s);
-void storage_take_over(struct storage *s, struct plim_block *block);
+/* storage_release_block() frees the storage's memory; storage_adopt_block() sets another block, which is counted
+ * already, as its memory (tape.h). */
+void storage_release_block(struct engine *e, struct storage *s);
+void storage_adopt_block(struct storage *s, struct plim_block *block);
 /* Drops a reference. */
 void storage_put(struct engine *e, struct storage *s);
 /* Call when one more (+1) or one less (-1) node holds the storage for backward. */
@@ -60,7 +60,7 @@ void storage_saved(struct engine *e, struct storage *s, int change);
 /* Adds `bytes`, which may be negative, to the class, and records a new peak. */
 void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_t bytes);
 /* Halts the engine because there was no memory for `bytes`, and records their class. */
-void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
+void storage_out_of_memory(struct engine *e, enum plim_status st, int64_t bytes,
                    enum plim_memory_class memory_class);
 /* Sets the class permanently. */
 void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class);

@@ -41,20 +41,20 @@ static void note(struct tape *tape, struct tape_event event)
     if (PLIM_ARRAY_PUSH(&tape->events, event) != PLIM_OK) tape->broken = true;
 }
 
-int32_t tape_note_take(struct tape *tape, int64_t bytes, int stream,
+int32_t tape_record_allocation(struct tape *tape, int64_t bytes, int stream,
                        enum plim_memory_class memory_class, enum plim_memory_class lacking)
 {
     tape->kept++;
     note(tape, (struct tape_event){.bytes = bytes,
                                    .slot = ++tape->slots_used,
                                    .stream = (int16_t)stream,
-                                   .action = TAPE_TAKE,
+                                   .action = TAPE_ALLOCATE,
                                    .memory_class = (uint8_t)memory_class,
                                    .other_class = (uint8_t)lacking});
     return tape->slots_used;
 }
 
-void tape_note_classify(struct tape *tape, int32_t slot, int64_t bytes,
+void tape_record_class(struct tape *tape, int32_t slot, int64_t bytes,
                         enum plim_memory_class before, enum plim_memory_class now)
 {
     note(tape, (struct tape_event){.bytes = bytes,
@@ -64,9 +64,9 @@ void tape_note_classify(struct tape *tape, int32_t slot, int64_t bytes,
                                    .other_class = (uint8_t)before});
 }
 
-void tape_note_give_back(struct tape *tape, int32_t slot)
+void tape_record_free(struct tape *tape, int32_t slot)
 {
     if (!slot) tape->broken = true;
     if (slot >= 0) tape->kept--;
-    note(tape, (struct tape_event){.slot = slot, .action = TAPE_GIVE_BACK});
+    note(tape, (struct tape_event){.slot = slot, .action = TAPE_FREE});
 }

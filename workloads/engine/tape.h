@@ -17,7 +17,7 @@
 
 enum { TAPE_CARRIED = 4 };
 
-enum tape_action { TAPE_TAKE, TAPE_CLASSIFY, TAPE_GIVE_BACK };
+enum tape_action { TAPE_ALLOCATE, TAPE_CLASSIFY, TAPE_FREE };
 
 struct tape_event {
     int64_t bytes;        /* TAKE: requested bytes; CLASSIFY of a storage older than the tape: its size */
@@ -56,17 +56,17 @@ void tape_begin_carrying(struct tape *tape);
 void tape_end_carrying(struct tape *tape, int32_t left[TAPE_CARRIED]);
 
 /* For storage.c. `slot` is 0 for a storage that is older than the tape. */
-int32_t tape_note_take(struct tape *tape, int64_t bytes, int stream,
+int32_t tape_record_allocation(struct tape *tape, int64_t bytes, int stream,
                        enum plim_memory_class memory_class, enum plim_memory_class lacking);
-void tape_note_classify(struct tape *tape, int32_t slot, int64_t bytes,
+void tape_record_class(struct tape *tape, int32_t slot, int64_t bytes,
                         enum plim_memory_class before, enum plim_memory_class now);
-void tape_note_give_back(struct tape *tape, int32_t slot);
+void tape_record_free(struct tape *tape, int32_t slot);
 
 struct engine;
 /* Plays the events from `begin` up to but not including `end`. Running out of memory halts the engine as in the
  * recorded section. */
 void tape_play(struct engine *e, struct tape *tape, size_t begin, size_t end);
 /* Stores in the variables what the played events have `left` in them. */
-void tape_hand_over(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED]);
+void tape_store_carried(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED]);
 
 #endif

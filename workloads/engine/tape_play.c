@@ -12,7 +12,7 @@ static void take(struct engine *e, struct tape *tape, const struct tape_event *e
     enum plim_status st =
         plim_allocator_malloc(e->allocator, event->bytes, event->stream, &slot->block);
     if (st != PLIM_OK) {
-        storage_lacks(e, st, event->bytes, (enum plim_memory_class)event->other_class);
+        storage_out_of_memory(e, st, event->bytes, (enum plim_memory_class)event->other_class);
         return;
     }
     slot->bytes = plim_block_bytes(slot->block);
@@ -35,7 +35,7 @@ static void classify(struct engine *e, struct tape *tape, const struct tape_even
 static void give_back(struct engine *e, struct tape *tape, const struct tape_event *event)
 {
     if (event->slot < 0) {
-        storage_give_up(e, (*tape->carried[-event->slot - 1])->storage);
+        storage_release_block(e, (*tape->carried[-event->slot - 1])->storage);
         return;
     }
     struct tape_slot *slot = slot_of(tape, event);
@@ -46,7 +46,7 @@ static void give_back(struct engine *e, struct tape *tape, const struct tape_eve
 void tape_play(struct engine *e, struct tape *tape, size_t begin, size_t end)
 {
     static void (*const actions[])(struct engine *, struct tape *, const struct tape_event *) = {
-        [TAPE_TAKE] = take, [TAPE_CLASSIFY] = classify, [TAPE_GIVE_BACK] = give_back};
+        [TAPE_ALLOCATE] = take, [TAPE_CLASSIFY] = classify, [TAPE_FREE] = give_back};
     if (PLIM_ARRAY_RESERVE(&tape->slots, (size_t)tape->slots_used) != PLIM_OK)
         engine_fail(e, PLIM_NOMEM);
     for (size_t i = begin; i < end && !e->halted; i++) {
@@ -55,8 +55,8 @@ void tape_play(struct engine *e, struct tape *tape, size_t begin, size_t end)
     }
 }
 
-void tape_hand_over(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED])
+void tape_store_carried(struct engine *e, struct tape *tape, const int32_t left[TAPE_CARRIED])
 {
     for (int k = 0; k < TAPE_CARRIED && !e->halted; k++)
-        if (left[k]) storage_take_over((*tape->carried[k])->storage, tape->slots.items[left[k] - 1].block);
+        if (left[k]) storage_adopt_block((*tape->carried[k])->storage, tape->slots.items[left[k] - 1].block);
 }

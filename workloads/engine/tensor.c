@@ -5,7 +5,7 @@
 
 static struct tensor *tensor_on(struct engine *e, struct storage *s)
 {
-    struct tensor *x = pool_take(&e->tensors, sizeof *x);
+    struct tensor *x = pool_allocate(&e->tensors, sizeof *x);
     if (!x) {
         engine_fail(e, PLIM_NOMEM);
         storage_put(e, s);
@@ -101,7 +101,7 @@ void tensor_free(struct engine *e, struct tensor *x)
     struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
     struct tensor *grad = x->grad, *cast = x->cast;
     storage_put(e, x->storage);
-    pool_give(&e->tensors, x);
+    pool_free(&e->tensors, x);
     node_drop(e, grad_fn);
     node_drop(e, accumulator);
     tensor_drop(e, grad);

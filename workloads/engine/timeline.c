@@ -25,7 +25,7 @@ static void halve(struct plim_timeline *t)
     t->stride *= 2;
 }
 
-void plim_timeline_note(struct plim_timeline *t, const struct plim_moment *moment)
+void plim_timeline_add(struct plim_timeline *t, const struct plim_moment *moment)
 {
     struct plim_moment now = *moment;
     now.seconds -= t->start;

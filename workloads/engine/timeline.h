@@ -32,6 +32,6 @@ struct plim_timeline {
 void plim_timeline_begin(struct plim_timeline *timeline, double start_seconds);
 
 /* Adds a moment; its phase is the timeline's. */
-void plim_timeline_note(struct plim_timeline *timeline, const struct plim_moment *moment);
+void plim_timeline_add(struct plim_timeline *timeline, const struct plim_moment *moment);
 
 #endif

@@ -103,7 +103,7 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
         if (at->kind == MODULE_BLOCKS) return;
-        int64_t rank = module_is_there(m, at, owner) ? rank_of(e, m, at, layer, prefix) : 0;
+        int64_t rank = module_exists(m, at, owner) ? rank_of(e, m, at, layer, prefix) : 0;
         if (!rank || e->halted) continue;
         if (at->kind == MODULE_HEAD || at->kind == MODULE_CLASSIFIER) adapt_head(e, m, adapters, rank);
         if (at->kind == MODULE_WEIGHT) adapt_embedding(e, m, adapters, rank);
@@ -141,13 +141,14 @@ static struct lora_adapter *adapt_parameter(struct engine *e, struct decoder *m,
     if (module->kind == MODULE_WEIGHT) strncat(name, ".weight", sizeof(name) - strlen(name) - 1);
     int64_t rank = weight ? plim_lora_parameter_rank(&m->setting->lora, name) : 0;
     if (!rank || e->halted) return NULL;
-    bool is_stack = weight->a.ndim == 3, turned = is_stack && m->config->family == PLIM_FAMILY_GPT_OSS;
-    int64_t experts = is_stack ? weight->a.shape[0] : 1, out = tensor_size(weight, turned ? -1 : -2),
-            in = tensor_size(weight, turned ? -2 : -1);
+    bool is_stack = weight->a.ndim == 3, transposed = is_stack && m->config->family == PLIM_FAMILY_GPT_OSS;
+    int64_t experts = is_stack ? weight->a.shape[0] : 1, out = tensor_size(weight, transposed ? -1 : -2),
+            in = tensor_size(weight, transposed ? -2 : -1);
     enum plim_dtype before = m->parameters.dtype;
     m->parameters.dtype = (enum plim_dtype)weight->a.dtype;
     struct lora_adapter *a = &l->adapters.list[l->adapters.count++];
-    *a = (struct lora_adapter){.scaling = 2, .weight = weight, .experts = experts, .turned = turned, .last = last};
+    *a = (struct lora_adapter){
+        .scaling = 2, .weight = weight, .experts = experts, .transposed = transposed, .last = last};
     a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(rank * experts, in));
     a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(out, rank * experts));
     m->parameters.dtype = before;

@@ -92,7 +92,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
     struct tensor *places = tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, tensor_size(ids, 1), 0, 1), 0));
     struct block_call call = {.encoded = encoded};
     struct tensor *ones = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
-    call.mask = decoder_whole_mask(e, m, embeddings, ones);
+    call.mask = decoder_full_mask(e, m, embeddings, ones);
     if (!is_mbart(m)) { /* bart rebinds this variable to the mask */
         tensor_drop(e, ones);
         ones = NULL;

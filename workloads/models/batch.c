@@ -43,7 +43,7 @@ static void count_in(struct engine *e, struct tensor *x, int64_t count, int64_t 
     tensor_drop(e, places);
 }
 
-struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens)
+struct documents decoder_split_documents(const struct decoder *m, int64_t tokens)
 {
     struct documents d = {.longest = decoder_longest_document(m)};
     int64_t all = decoder_documents(m), more = d.longest - 1;
@@ -100,7 +100,7 @@ static void number_tokens(struct engine *e, struct tensor *document, int64_t sta
 static void add_documents(struct engine *e, const struct decoder *m, struct batch *b, bool own_labels)
 {
     int64_t tokens = tensor_elements(b->inputs), ends = decoder_documents(m) + 1;
-    const struct documents d = decoder_cut_documents(m, tokens);
+    const struct documents d = decoder_split_documents(m, tokens);
     int64_t behind = d.of_longest * d.longest, last = behind + d.rest;
     b->positions = document_positions(e, tokens, d);
     if (own_labels) {

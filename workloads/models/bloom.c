@@ -179,7 +179,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *y = mlp(e, b, normed, behind ? normed : attended);
     tensor_drop(e, normed);
     tensor_drop(e, attended);
-    checkpoint_beside(e, weights);
+    checkpoint_return_input(e, weights);
     if (!checkpoint_recomputing(e)) tensor_set(e, b->outputs, weights);
     tensor_drop(e, weights);
     return y;

@@ -48,7 +48,7 @@ static void slide(struct engine *e, struct decoder_cache_layer *l, int64_t windo
     }
 }
 
-void decoder_remember(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
+void decoder_cache_update(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     struct decoder_cache *cache = b->m->cache;
     struct tensor *all[STATES] = {NULL, NULL};
@@ -67,7 +67,7 @@ void decoder_remember(struct engine *e, const struct block_call *b, struct tenso
     tensor_drop_all(e, all[KEYS], all[VALUES]);
 }
 
-void decoder_remember_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3])
+void decoder_cache_update_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3])
 {
     struct decoder_cache *cache = m->cache;
     if (!cache || !cache->layer || e->halted) return;

@@ -239,11 +239,11 @@ static struct tensor *project_distances(struct engine *e, const struct block_cal
     return tensor_keep(op_repeat(e, heads_of(e, b, nn_linear(e, l, distances)), rows));
 }
 
-/* Returns distances + span, or if `turned` span - distances, clamped to the existing embeddings; named */
-static struct tensor *index_of(struct engine *e, const struct block_call *b, bool turned)
+/* Returns distances + span, or if `negated` span - distances, clamped to the existing embeddings; named */
+static struct tensor *index_of(struct engine *e, const struct block_call *b, bool negated)
 {
     double span = (double)plim_model_distances(b->m->config);
-    struct tensor *distances = turned ? op_neg(e, b->positions) : b->positions;
+    struct tensor *distances = negated ? op_neg(e, b->positions) : b->positions;
     return tensor_keep(op_clamp(e, op_add_scalar(e, distances, span), 0, 2 * span - 1));
 }
 
@@ -251,12 +251,12 @@ static struct tensor *index_of(struct engine *e, const struct block_call *b, boo
  * tokens; floating. distances (B A, 2 distances, D): all embeddings. Both lent. *index: the indices of the embeddings,
  * named */
 static struct tensor *scores_by_distance(struct engine *e, const struct block_call *b, struct tensor *x,
-                                         struct tensor *distances, bool turned, struct tensor **index)
+                                         struct tensor *distances, bool negated, struct tensor **index)
 {
     struct tensor *all = NULL;
-    if (!turned) all = tensor_keep(op_bmm(e, x, op_transpose(e, distances, 1, 2)));
-    *index = index_of(e, b, turned);
-    if (turned) all = tensor_keep(op_bmm(e, x, op_transpose(e, distances, 1, 2)));
+    if (!negated) all = tensor_keep(op_bmm(e, x, op_transpose(e, distances, 1, 2)));
+    *index = index_of(e, b, negated);
+    if (negated) all = tensor_keep(op_bmm(e, x, op_transpose(e, distances, 1, 2)));
     if (e->halted) return e->poison;
     int64_t rows = x->a.shape[0], seq = x->a.shape[1];
     struct tensor *y = op_gather_any(e, all, op_expand(e, *index, SHAPE(rows, seq, seq)));

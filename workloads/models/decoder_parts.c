@@ -78,12 +78,12 @@ int64_t decoder_documents(const struct decoder *m)
     return m->setting->packing == PLIM_PACKING_ONE_ROW ? m->setting->micro_batch * m->setting->documents : 0;
 }
 
-bool decoder_takes_items(const struct decoder *m)
+bool decoder_accepts_num_items(const struct decoder *m)
 {
     enum plim_family f = m->config->family; /* only gemma3's inner model declares that it does not */
     if (m->config->task == PLIM_TASK_QUESTION_ANSWERING) return false; /* its targets are not named labels */
     if (f == PLIM_FAMILY_ESM) return false; /* accepts_loss_kwargs */
-    return !plim_vision_is_there(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
+    return !plim_vision_exists(&m->config->vision) || f == PLIM_FAMILY_QWEN2_VL || f == PLIM_FAMILY_GEMMA3 ||
            f == PLIM_FAMILY_MISTRAL3 || f == PLIM_FAMILY_LLAVA || f == PLIM_FAMILY_INTERNVL;
 }
 
@@ -193,7 +193,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 
-struct tensor *decoder_whole_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+struct tensor *decoder_full_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                                   struct tensor *ones)
 {
     struct mask_request r = mask_request(m, embeddings);
@@ -286,28 +286,28 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
     return tensor_yield(y);
 }
 
-struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
+struct tensor *decoder_attend_rotated(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                                      struct tensor **weights)
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *turned[2];
-    nn_rotate_then_join(e, qkv, cos, sin, joined, turned);
-    decoder_remember(e, b, joined);
+    struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *rotated[2];
+    nn_rotate_then_join(e, qkv, cos, sin, joined, rotated);
+    decoder_cache_update(e, b, joined);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, joined, weights);
-    tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], turned[0], turned[1]);
+    tensor_drop_all(e, cos, sin, qkv[0], qkv[1], joined[0], joined[1], joined[2], rotated[0], rotated[1]);
     return y;
 }
 
-void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
+void decoder_rotate_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2], *cast[2];
-    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate_wide(e, qkv[i], cos, sin));
+    struct tensor *rotated[2], *cast[2];
+    for (int i = 0; i < 2; i++) rotated[i] = tensor_keep(nn_rotate_wide(e, qkv[i], cos, sin));
     for (int i = 0; i < 2; i++)
-        cast[i] = tensor_hold(op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype));
-    tensor_drop_all(e, cos, sin, turned[0], turned[1], qkv[0], qkv[1]);
+        cast[i] = tensor_hold(op_to(e, rotated[i], (enum plim_dtype)qkv[i]->a.dtype));
+    tensor_drop_all(e, cos, sin, rotated[0], rotated[1], qkv[0], qkv[1]);
     qkv[0] = cast[0];
     qkv[1] = cast[1];
 }
@@ -411,13 +411,13 @@ struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, s
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding)
 {
-    return decoder_blocks_seeing(e, m, x, full, sliding, NULL);
+    return decoder_blocks_with_images(e, m, x, full, sliding, NULL);
 }
 
 /* Runs the blocks from layers[0] up to but not including layers[1]. */
 static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct tensor *x, const int64_t layers[2],
                                  const struct block_call *full, const struct block_call *sliding,
-                                 struct seen_images *seen)
+                                 struct encoded_images *encoded)
 {
     struct tensor *per_layer = NULL;
     for (int64_t i = layers[0]; i < layers[1]; i++) {
@@ -434,17 +434,17 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
         call.states = m->shared_states;
         if (m->hidden_states) m->hidden_states[i] = tensor_ref(x);
         tensor_set(e, &x, decoder_run_block(e, &call, x));
-        if (seen) vision_deepen(e, seen, i, &x);
+        if (encoded) vision_deepen(e, encoded, i, &x);
     }
     tensor_drop(e, per_layer);
     return x;
 }
 
-struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
+struct tensor *decoder_blocks_with_images(struct engine *e, struct decoder *m, struct tensor *x,
                                      const struct block_call *full, const struct block_call *sliding,
-                                     struct seen_images *seen)
+                                     struct encoded_images *encoded)
 {
-    return run_blocks(e, m, x, (const int64_t[2]){0, m->config->layers}, full, sliding, seen);
+    return run_blocks(e, m, x, (const int64_t[2]){0, m->config->layers}, full, sliding, encoded);
 }
 
 struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struct tensor *x,

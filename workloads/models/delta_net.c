@@ -77,22 +77,22 @@ static void split(struct engine *e, const struct plim_model_config *c, struct te
     const int64_t heads[] = {c->linear_key_heads, c->linear_key_heads, c->linear_value_heads},
                   width[] = {c->linear_key_dim, c->linear_key_dim, c->linear_value_dim};
     const int64_t sizes[] = {heads[Q] * width[Q], heads[K] * width[K], heads[V] * width[V]};
-    struct tensor *turned = tensor_keep(op_transpose(e, mixed, 1, 2));
+    struct tensor *transposed = tensor_keep(op_transpose(e, mixed, 1, 2));
     tensor_drop(e, mixed);
-    op_split(e, turned, 2, 3, sizes, qkv);
+    op_split(e, transposed, 2, 3, sizes, qkv);
     for (int i = Q; i <= V; i++) tensor_keep(qkv[i]);
     for (int i = Q; i <= V && !e->halted; i++)
         tensor_set(e, &qkv[i],
                    op_reshape(e, qkv[i],
-                              SHAPE(turned->a.shape[0], turned->a.shape[1], heads[i], width[i])));
-    tensor_drop(e, turned);
+                              SHAPE(transposed->a.shape[0], transposed->a.shape[1], heads[i], width[i])));
+    tensor_drop(e, transposed);
 }
 
 /* Returns the number of chunks of all documents of a packed row; 0: the rows are the samples. */
 static int64_t chunks_of(const struct decoder *m)
 {
     if (!decoder_documents(m)) return 0;
-    const struct documents d = decoder_cut_documents(m, m->setting->micro_batch * m->setting->seq);
+    const struct documents d = decoder_split_documents(m, m->setting->micro_batch * m->setting->seq);
     return d.of_longest * chunks_of_tokens(d.longest) + chunks_of_tokens(d.rest) + d.single;
 }
 

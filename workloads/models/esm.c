@@ -95,7 +95,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     nn_begin(e);
     decoder_project_heads(e, b, x, c->heads, c->head_dim, qkv);
     tensor_set(e, &qkv[0], op_mul_scalar(e, qkv[0], 1 / sqrt((double)c->head_dim)));
-    if (turns(b->m)) decoder_turn_wide(e, b, qkv);
+    if (turns(b->m)) decoder_rotate_wide(e, b, qkv);
     struct attention_call call = bert_attention(b);
     call.scaling = 1;
     struct tensor *y = decoder_context(e, &call, qkv, weights);

@@ -12,8 +12,9 @@ static void build_stack(struct engine *e, struct decoder *m, struct tensor **wei
                         int64_t out, int64_t in)
 {
     int64_t experts = m->config->experts;
-    bool turned = experts_traits_of(m)->turned;
-    *weight = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, turned ? in : out, turned ? out : in));
+    bool transposed = experts_traits_of(m)->transposed;
+    *weight =
+        nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, transposed ? in : out, transposed ? out : in));
     if (!experts_traits_of(m)->has_bias) return;
     *bias = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(experts, out));
     if (!e->halted) (*bias)->odd_name = true;
@@ -107,13 +108,13 @@ static void drop_pairs(struct engine *e, struct pairs *p)
                     p->nobodys);
 }
 
-/* Applies each expert's linear to its rows x (S, in). weight: (experts, out, in), or (experts, in, out) if `turned`;
+/* Applies each expert's linear to its rows x (S, in). weight: (experts, out, in), `transposed`: (experts, in, out);
  * bias: that of each row's expert, (S, out), or NULL. Floating */
-static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight, bool turned,
+static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight, bool transposed,
                                      struct tensor *bias, const struct pairs *p)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    struct tensor *matrices = turned ? weight : op_transpose(e, weight, -2, -1);
+    struct tensor *matrices = transposed ? weight : op_transpose(e, weight, -2, -1);
     struct tensor *input = op_to(e, x, (enum plim_dtype)weight->a.dtype);
     struct tensor *y = op_grouped_mm(e, input, matrices, p->ends);
     return bias ? op_plus_(e, y, bias) : y;
@@ -161,12 +162,12 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, c
 {
     const struct experts_traits *t = experts_traits_of(b->m);
     const struct decoder_layer *l = b->layer;
-    struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->turned, *bias, p));
+    struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->transposed, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
     struct tensor *down = nn_wrapped(e, &wrappers[DOWN], l->experts_down);
     select_bias(e, bias, l->experts_down_bias, p);
-    tensor_set(e, &y, grouped_linear(e, y, down, t->turned, *bias, p));
+    tensor_set(e, &y, grouped_linear(e, y, down, t->transposed, *bias, p));
     if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
     return y;
 }
@@ -186,21 +187,21 @@ static void unwrap(struct engine *e, struct lora_wrapper *wrappers)
 {
     for (int i = GATE_UP; i <= DOWN; i++) {
         bool is_outer = i == DOWN || !wrappers[DOWN].adapter;
-        for (int k = GATE_UP; k <= DOWN && is_outer; k++) nn_forget(e, &wrappers[k]);
+        for (int k = GATE_UP; k <= DOWN && is_outer; k++) nn_drop_value(e, &wrappers[k]);
         nn_unwrap(e, &wrappers[i]);
     }
 }
 
 /* _batched_linear(): returns W x for S rows x (S, in), each with its own matrix, (S, out, in), or (S, in, out) if
- * `turned`, and its own bias, (S, out) or NULL; all lent; floating */
-static struct tensor *batched_linear(struct engine *e, struct tensor *x, struct tensor *weights, bool turned,
+ * `transposed`, and its own bias, (S, out) or NULL; all lent; floating */
+static struct tensor *batched_linear(struct engine *e, struct tensor *x, struct tensor *weights, bool transposed,
                                      struct tensor *bias)
 {
     if (e->halted) return e->poison;
-    struct tensor *column = op_unsqueeze(e, x, turned ? 1 : 2);
-    struct tensor *y = turned ? op_bmm(e, column, weights) : op_bmm(e, weights, column);
+    struct tensor *column = op_unsqueeze(e, x, transposed ? 1 : 2);
+    struct tensor *y = transposed ? op_bmm(e, column, weights) : op_bmm(e, weights, column);
     if (e->halted) return y;
-    y = op_view(e, y, SHAPE(tensor_size(x, 0), tensor_size(y, turned ? 2 : 1)));
+    y = op_view(e, y, SHAPE(tensor_size(x, 0), tensor_size(y, transposed ? 2 : 1)));
     return bias ? op_plus_(e, y, bias) : y;
 }
 
@@ -220,11 +221,11 @@ static struct tensor *batched_forward(struct engine *e, const struct block_call 
     tensor_drop(e, flat);
     struct tensor *weights = tensor_keep(op_rows(e, nn_wrapped(e, &wrappers[GATE_UP], l->experts_gate_up), p.experts));
     select_bias(e, &bias, l->experts_gate_up_bias, &p);
-    struct tensor *y = tensor_keep(batched_linear(e, rows, weights, t->turned, bias));
+    struct tensor *y = tensor_keep(batched_linear(e, rows, weights, t->transposed, bias));
     tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, c, y));
     tensor_set(e, &weights, op_rows(e, nn_wrapped(e, &wrappers[DOWN], l->experts_down), p.experts));
     select_bias(e, &bias, l->experts_down_bias, &p);
-    tensor_set(e, &y, batched_linear(e, y, weights, t->turned, bias));
+    tensor_set(e, &y, batched_linear(e, y, weights, t->transposed, bias));
     struct tensor *weighted = tensor_keep(op_mul(e, y, op_unsqueeze(e, p.weights, -1)));
     struct tensor *sum = tensor_keep(op_sum_dim(e, op_view(e, weighted, SHAPE(count, k, c->hidden_size)), 1));
     struct tensor *out = tensor_hold(op_to(e, sum, e->halted ? PLIM_F32 : (enum plim_dtype)x->a.dtype));
@@ -291,7 +292,7 @@ static struct tensor *run_router(struct engine *e, const void *module, struct te
     bool is_apart = experts_traits_of(b->m)->is_grouped || experts_traits_of(b->m)->has_linear;
     struct tensor *rows = is_apart ? tensor_keep(rows_of(e, given)) : tensor_ref(given);
     call->routing = router_choose(e, b, weight, rows);
-    nn_forget(e, &wrapper);
+    nn_drop_value(e, &wrapper);
     nn_unwrap(e, &wrapper);
     tensor_drop(e, rows);
     return tensor_yield(call->routing.weights);

@@ -48,7 +48,7 @@ static void split_groups(struct engine *e, const struct plim_model_config *c, st
                       tensor_keep(op_view(e, fused, SHAPE(batch, seq, c->kv_heads, groups + 2, d))),
                   *part[3];
     part[Q] = tensor_keep(op_slice(e, all, 3, 0, groups));
-    for (int i = K; i <= V; i++) part[i] = tensor_keep(op_take_at(e, all, 3, groups + i - K));
+    for (int i = K; i <= V; i++) part[i] = tensor_keep(op_index_at(e, all, 3, groups + i - K));
     for (int i = K; i <= V; i++)
         tensor_set(e, &part[i], op_expand(e, part[i], SHAPE(batch, seq, c->kv_heads, groups, d)));
     for (int i = Q; i <= V; i++)
@@ -64,7 +64,7 @@ static void split_heads(struct engine *e, const struct plim_model_config *c, str
     if (c->multi_query) {
         struct tensor *all = tensor_keep(op_view(e, fused, SHAPE(batch, seq, c->heads + 2, d)));
         qkv[Q] = tensor_keep(op_slice(e, all, 2, 0, c->heads));
-        for (int i = K; i <= V; i++) qkv[i] = tensor_keep(op_take_at(e, all, 2, c->heads + i - K));
+        for (int i = K; i <= V; i++) qkv[i] = tensor_keep(op_index_at(e, all, 2, c->heads + i - K));
         tensor_drop(e, all);
         return;
     }
@@ -78,11 +78,11 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2];
-    for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
+    struct tensor *rotated[2];
+    for (int i = Q; i <= K; i++) rotated[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++) {
         tensor_drop(e, qkv[i]);
-        qkv[i] = turned[i];
+        qkv[i] = rotated[i];
     }
     tensor_drop_all(e, cos, sin);
 }
@@ -173,7 +173,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &y, dropout_add(e, y, residual, c->dropout_residual));
     tensor_drop_all(e, normed, fed, attended, residual);
     if (weights) {
-        checkpoint_beside(e, weights);
+        checkpoint_return_input(e, weights);
         if (!checkpoint_recomputing(e)) tensor_set(e, b->outputs, weights);
         tensor_drop(e, weights);
     }

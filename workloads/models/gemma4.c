@@ -146,7 +146,7 @@ static void build(struct engine *e, struct decoder *m)
 enum { Q, K, V }; /* (B, S, A, D), then (B, A, S, D), named */
 
 /* Rebinds *x to the rotated *x. */
-static void turn(struct engine *e, const struct block_call *b, struct tensor **x)
+static void rotate(struct engine *e, const struct block_call *b, struct tensor **x)
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 2)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 2));
     tensor_set(e, x, nn_rotate(e, *x, cos, sin));
@@ -169,7 +169,7 @@ static void project_states(struct engine *e, const struct block_call *b, struct 
     qkv[K] = tensor_keep(project(e, &l->k, x, width));
     qkv[V] = l->v.weight ? tensor_keep(project(e, &l->v, x, width)) : tensor_ref(qkv[K]);
     tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
-    turn(e, b, &qkv[K]);
+    rotate(e, b, &qkv[K]);
     tensor_set(e, &qkv[K], op_transpose(e, qkv[K], 1, 2));
     tensor_set(e, &qkv[V], nn_norm(e, &v_norm, qkv[V]));
     tensor_set(e, &qkv[V], op_transpose(e, qkv[V], 1, 2));
@@ -192,7 +192,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     nn_begin(e);
     qkv[Q] = tensor_keep(project(e, &l->q, x, head_dim(b->m, l)));
     tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
-    turn(e, b, &qkv[Q]);
+    rotate(e, b, &qkv[Q]);
     tensor_set(e, &qkv[Q], op_transpose(e, qkv[Q], 1, 2));
     if (shares_states(b->m, l)) {
         for (int i = K; i <= V; i++) qkv[i] = tensor_ref(e->halted ? e->poison : shared[i - K]);

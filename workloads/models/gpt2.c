@@ -37,7 +37,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     qkv[1] = tensor_keep(decoder_heads(e, part[1], c->heads, c->head_dim));
     qkv[2] = tensor_keep(decoder_heads(e, part[2], c->heads, c->head_dim));
     qkv[0] = tensor_keep(decoder_heads(e, part[0], c->heads, c->head_dim));
-    decoder_remember(e, b, qkv);
+    decoder_cache_update(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     call.softmax_fp32 = false;
     call.upcasts = c->reorder_and_upcast_attn;

@@ -35,7 +35,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     nn_rotate_then_join(e, part, cos, sin, qkv, NULL);
     qkv[2] = part[2];
-    decoder_remember(e, b, qkv);
+    decoder_cache_update(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     tensor_drop_all(e, fused, cos, sin, part[0], part[1], qkv[0], qkv[1], qkv[2]);

@@ -6,8 +6,8 @@
 /* --- the modules ------------------------------------------------------------------------------ */
 
 /* cos and sin of the positions, and the variables from which they are computed */
-struct turning {
-    struct tensor *table, *places, *both, *sin, *cos;
+struct rotary_rows {
+    struct tensor *table, *indices, *both, *sin, *cos;
 };
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -41,14 +41,14 @@ static void build(struct engine *e, struct decoder *m)
 
 /* Returns the sines and cosines (1, S, D / 2) of the positions (1, S), in `dtype`; D: rotary_dim. All variables
  * named */
-static struct turning look_up(struct engine *e, const struct block_call *b, enum plim_dtype dtype)
+static struct rotary_rows rotary_of(struct engine *e, const struct block_call *b, enum plim_dtype dtype)
 {
-    struct turning t = {0};
+    struct rotary_rows t = {0};
     if (e->halted) return t;
     int64_t width = b->m->config->rotary_dim, seq = tensor_size(b->positions, 1);
     t.table = tensor_keep(op_repeat(e, op_unsqueeze(e, b->layer->sinusoids, 0), 1));
     struct tensor *wide = op_expand(e, op_unsqueeze(e, b->positions, -1), SHAPE(1, seq, width));
-    t.places = tensor_keep(op_clone(e, wide));
+    t.indices = tensor_keep(op_clone(e, wide));
     struct tensor *rows = op_view(e, t.table, SHAPE(b->m->config->positions, width));
     struct tensor *taken = op_gather_rows(e, rows, op_view(e, b->positions, SHAPE(seq)));
     t.both = tensor_hold(op_to(e, op_unsqueeze(e, taken, 0), dtype));
@@ -57,34 +57,34 @@ static struct turning look_up(struct engine *e, const struct block_call *b, enum
     return t;
 }
 
-static void forget(struct engine *e, const struct turning *t)
+static void drop_rotary(struct engine *e, const struct rotary_rows *t)
 {
-    tensor_drop_all(e, t->table, t->places, t->both, t->sin, t->cos);
+    tensor_drop_all(e, t->table, t->indices, t->both, t->sin, t->cos);
 }
 
-/* Returns each element of x (1, S, D / 2), lent, twice, for all heads: (1, S, 1, D); named */
-static struct tensor *twice(struct engine *e, struct tensor *x)
+/* repeat_interleave(2) of x (1, S, D / 2), lent, for all heads: (1, S, 1, D); named */
+static struct tensor *repeat_for_pairs(struct engine *e, struct tensor *x)
 {
     return tensor_keep(op_repeat_each(e, op_unsqueeze(e, x, 2), -1, 2));
 }
 
-/* Rebinds queries and keys (B, S, A, D) to the rotated ones. turned, rest: their rotated and their other parts, named,
- * which the caller drops */
-static void turn_both(struct engine *e, const struct block_call *b, const struct turning *t, struct tensor *qk[2],
-                      struct tensor *turned[2], struct tensor *rest[2])
+/* Rebinds queries and keys (B, S, A, D) to the rotated ones. rotated, passed: their rotated and their other parts,
+ * named, which the caller drops */
+static void rotate_both(struct engine *e, const struct block_call *b, const struct rotary_rows *t, struct tensor *qk[2],
+                      struct tensor *rotated[2], struct tensor *passed[2])
 {
     int64_t width = b->m->config->rotary_dim, size = b->m->config->head_dim;
     if (e->halted) return;
     for (int i = 1; i >= 0; i--) { /* keys first */
-        turned[i] = tensor_hold(op_slice(e, qk[i], -1, 0, width)); /* itself if the whole head is rotated */
-        rest[i] = tensor_keep(op_slice(e, qk[i], -1, width, size - width));
+        rotated[i] = tensor_hold(op_slice(e, qk[i], -1, 0, width)); /* itself if the whole head is rotated */
+        passed[i] = tensor_keep(op_slice(e, qk[i], -1, width, size - width));
     }
     for (int i = 1; i >= 0; i--) {
-        struct tensor *sin = twice(e, t->sin), *cos = twice(e, t->cos);
-        tensor_set(e, &turned[i], nn_rotate_pairs(e, turned[i], cos, sin));
+        struct tensor *sin = repeat_for_pairs(e, t->sin), *cos = repeat_for_pairs(e, t->cos);
+        tensor_set(e, &rotated[i], nn_rotate_pairs(e, rotated[i], cos, sin));
         tensor_drop_all(e, sin, cos);
     }
-    for (int i = 1; i >= 0; i--) tensor_set(e, &qk[i], op_cat(e, 2, (struct tensor *[]){turned[i], rest[i]}, -1));
+    for (int i = 1; i >= 0; i--) tensor_set(e, &qk[i], op_cat(e, 2, (struct tensor *[]){rotated[i], passed[i]}, -1));
 }
 
 /* _attn(): attention of q, k, v (B, A, S, D), lent -> (B, A, S, D), named. *weights as in nn_attention() */
@@ -114,7 +114,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     enum { Q, K, V };
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    struct tensor *qkv[3], *turned[2] = {NULL}, *rest[2] = {NULL};
+    struct tensor *qkv[3], *rotated[2] = {NULL}, *passed[2] = {NULL};
     *weights = e->poison;
     nn_begin(e);
     qkv[Q] = tensor_keep(nn_linear(e, &l->q, x));
@@ -124,16 +124,16 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, struc
     int64_t batch = x->a.shape[0], seq = x->a.shape[1];
     for (int i = Q; i <= V; i++) tensor_set(e, &qkv[i], op_view(e, qkv[i], SHAPE(batch, seq, c->heads, c->head_dim)));
     tensor_set(e, &qkv[V], op_transpose(e, qkv[V], 1, 2));
-    struct turning t = look_up(e, b, (enum plim_dtype)qkv[K]->a.dtype);
-    turn_both(e, b, &t, qkv, turned, rest);
+    struct rotary_rows t = rotary_of(e, b, (enum plim_dtype)qkv[K]->a.dtype);
+    rotate_both(e, b, &t, qkv, rotated, passed);
     for (int i = K; i >= Q; i--) tensor_set(e, &qkv[i], op_transpose(e, qkv[i], 1, 2));
     struct tensor *y = weigh(e, b, qkv, weights);
     tensor_set(e, &y, op_contiguous(e, op_transpose(e, y, 1, 2)));
     if (!e->halted) tensor_set(e, &y, op_view(e, y, SHAPE(batch, seq, c->hidden_size)));
     tensor_set(e, &y, nn_linear(e, &l->o, y));
     tensor_set(e, &y, nn_dropout(e, y, c->dropout_residual));
-    forget(e, &t);
-    tensor_drop_all(e, qkv[Q], qkv[K], qkv[V], turned[0], turned[1], rest[0], rest[1]);
+    drop_rotary(e, &t);
+    tensor_drop_all(e, qkv[Q], qkv[K], qkv[V], rotated[0], rotated[1], passed[0], passed[1]);
     tensor_set(e, &y, nn_end(e, y));
     return y;
 }
@@ -144,7 +144,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *attended = attend(e, b, h, &weights), *fed = tensor_keep(decoder_mlp(e, b, h));
     tensor_set(e, &h, op_add(e, op_add(e, attended, fed), x));
     tensor_drop_all(e, attended, fed);
-    checkpoint_beside(e, weights);
+    checkpoint_return_input(e, weights);
     if (!checkpoint_recomputing(e)) tensor_set(e, b->outputs, weights);
     tensor_drop(e, weights);
     return tensor_yield(h);

@@ -188,7 +188,7 @@ static void hook(struct engine *e, const struct decoder *m, struct tensor **logi
 static bool is_of_items(const struct decoder *m)
 {
     bool is_given_count = m->setting->loop != PLIM_LOOP_LLAMAFACTORY_RM && m->setting->loop != PLIM_LOOP_SWIFT_SFT;
-    return plim_loop_is_trainers(m->setting->loop) && is_given_count && decoder_takes_items(m);
+    return plim_loop_is_trainers(m->setting->loop) && is_given_count && decoder_accepts_num_items(m);
 }
 
 /* Scales the logits as the family does, without the softcap; with cut cross entropy it scales the head's input. */

@@ -28,7 +28,7 @@ void latent_attention_build(struct engine *e, struct decoder *m, struct decoder_
 }
 
 enum { Q, K, V };
-enum { PLAIN, TURNS }; /* parts of queries and keys; of the latent: the part that is projected to keys and values, and
+enum { NOPE, ROPE }; /* parts of queries and keys; of the latent: the part that is projected to keys and values, and
                         * the keys' rotated part */
 
 /* Splits the last dimension of x into two parts, named. */
@@ -42,19 +42,19 @@ static void cut(struct engine *e, struct tensor *x, int64_t first, int64_t secon
 static void rotate(struct engine *e, const struct block_call *b, struct tensor **queries, struct tensor **keys)
 {
     bool by_pairs = b->m->config->rope_pairs, is_complex = b->m->rotary.is_complex;
-    struct tensor **x[2] = {queries, keys}, *turned[2], *angles[2] = {b->cos, b->sin};
+    struct tensor **x[2] = {queries, keys}, *rotated[2], *angles[2] = {b->cos, b->sin};
     if (e->halted) return;
-    if (is_complex) nn_rotate_complex(e, (struct tensor *[]){*queries, *keys}, b->cos, turned);
+    if (is_complex) nn_rotate_complex(e, (struct tensor *[]){*queries, *keys}, b->cos, rotated);
     for (int i = 0; i < 2 && !is_complex; i++) {
         int64_t width = tensor_size(angles[i], -1);
         struct tensor *part = by_pairs ? op_slice(e, angles[i], -1, 0, width / 2) : angles[i];
         angles[i] = tensor_keep(op_unsqueeze(e, part, 1));
     }
     for (int i = 0; i < 2 && !is_complex; i++)
-        turned[i] = tensor_keep((by_pairs ? nn_rotate_apart : nn_rotate)(e, *x[i], angles[0], angles[1]));
+        rotated[i] = tensor_keep((by_pairs ? nn_rotate_apart : nn_rotate)(e, *x[i], angles[0], angles[1]));
     for (int i = 0; i < 2; i++) {
         tensor_drop_all(e, *x[i], is_complex ? NULL : angles[i]);
-        *x[i] = turned[i];
+        *x[i] = rotated[i];
     }
 }
 
@@ -66,17 +66,17 @@ static void expand(struct engine *e, const struct block_call *b, struct tensor *
     struct tensor *part[2];
     qkv[K] = qkv[V] = e->poison;
     if (e->halted) return;
-    int64_t batch = tensor_size(latent[PLAIN], 0), seq = tensor_size(latent[PLAIN], 2), heads = c->heads;
-    struct tensor *both = op_view(e, nn_linear(e, &b->layer->kv_b, latent[PLAIN]),
+    int64_t batch = tensor_size(latent[NOPE], 0), seq = tensor_size(latent[NOPE], 2), heads = c->heads;
+    struct tensor *both = op_view(e, nn_linear(e, &b->layer->kv_b, latent[NOPE]),
                                   SHAPE(batch, seq, heads, c->plain_dim + c->value_dim));
     both = tensor_keep(op_transpose(e, both, 1, 2));
     cut(e, both, c->plain_dim, c->value_dim, part);
-    struct tensor *turned = tensor_keep(op_expand(e, latent[TURNS], SHAPE(batch, heads, seq, c->head_dim)));
+    struct tensor *rotated = tensor_keep(op_expand(e, latent[ROPE], SHAPE(batch, heads, seq, c->head_dim)));
     enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)both->a.dtype;
     struct tensor *keys = tensor_keep(tensor_empty(e, dtype, SHAPE(batch, heads, seq, query_dim(c))));
-    tensor_set(e, &keys, op_set_slice_(e, keys, 3, 0, part[PLAIN]));
-    tensor_set(e, &keys, op_set_slice_(e, keys, 3, c->plain_dim, turned));
-    tensor_drop_all(e, both, part[PLAIN], turned);
+    tensor_set(e, &keys, op_set_slice_(e, keys, 3, 0, part[NOPE]));
+    tensor_set(e, &keys, op_set_slice_(e, keys, 3, c->plain_dim, rotated));
+    tensor_drop_all(e, both, part[NOPE], rotated);
     qkv[K] = keys;
     qkv[V] = part[1];
 }
@@ -98,11 +98,11 @@ static void view_latent(struct engine *e, const struct block_call *b, struct ten
 {
     const struct plim_model_config *c = b->m->config;
     cut(e, compressed, c->key_rank, c->head_dim, latent);
-    tensor_set(e, &latent[PLAIN], nn_norm(e, &b->layer->kv_a_norm, latent[PLAIN]));
+    tensor_set(e, &latent[NOPE], nn_norm(e, &b->layer->kv_a_norm, latent[NOPE]));
     if (e->halted) return;
     int64_t batch = tensor_size(compressed, 0), seq = tensor_size(compressed, 1);
-    tensor_set(e, &latent[PLAIN], op_view(e, latent[PLAIN], SHAPE(batch, 1, seq, c->key_rank)));
-    tensor_set(e, &latent[TURNS], op_view(e, latent[TURNS], SHAPE(batch, 1, seq, c->head_dim)));
+    tensor_set(e, &latent[NOPE], op_view(e, latent[NOPE], SHAPE(batch, 1, seq, c->key_rank)));
+    tensor_set(e, &latent[ROPE], op_view(e, latent[ROPE], SHAPE(batch, 1, seq, c->head_dim)));
 }
 
 struct tensor *latent_attention(struct engine *e, const struct block_call *b, struct tensor *x,
@@ -115,13 +115,13 @@ struct tensor *latent_attention(struct engine *e, const struct block_call *b, st
     cut(e, queries, c->plain_dim, c->head_dim, query);
     struct tensor *compressed = tensor_keep(nn_linear(e, &b->layer->kv_a, x));
     view_latent(e, b, compressed, latent);
-    rotate(e, b, &query[TURNS], &latent[TURNS]);
+    rotate(e, b, &query[ROPE], &latent[ROPE]);
     qkv[Q] = tensor_keep(op_cat(e, 2, query, -1));
     expand(e, b, latent, qkv);
     struct attention_call call = decoder_attention(b);
     call.scaling = 1 / sqrt((double)query_dim(c)); /* yarn's mscale only changes values */
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
-    tensor_drop_all(e, queries, query[PLAIN], query[TURNS], compressed, latent[PLAIN], latent[TURNS]);
+    tensor_drop_all(e, queries, query[NOPE], query[ROPE], compressed, latent[NOPE], latent[ROPE]);
     return nn_end(e, y);
 }

@@ -285,12 +285,12 @@ static struct tensor *project_fused(struct engine *e, const struct block_call *b
 static void rotate_in_place(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     struct tensor *const angles[2] = {b->cos, b->sin};
-    struct tensor *turned[2];
+    struct tensor *rotated[2];
     int64_t width = e->halted ? 0 : tensor_size(b->cos, -1);
-    op_liger_rope(e, qkv, angles, b->m->rotary.half ? width : width / 2, turned);
+    op_liger_rope(e, qkv, angles, b->m->rotary.half ? width : width / 2, rotated);
     for (int i = Q; i <= K; i++) {
         tensor_drop(e, qkv[i]);
-        qkv[i] = turned[i];
+        qkv[i] = rotated[i];
     }
 }
 
@@ -300,7 +300,7 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     const struct llama_traits *t = traits_of(b->m);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
                   *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    struct tensor *turned[2], *cast[2], *wide[2] = {NULL, NULL}, *parts[2] = {NULL, NULL};
+    struct tensor *rotated[2], *cast[2], *wide[2] = {NULL, NULL}, *parts[2] = {NULL, NULL};
     for (int i = Q; i <= K && t->pairs; i++) wide[i] = tensor_hold(op_to(e, qkv[i], PLIM_F32));
     if (t->some_pairs || t->wide_pairs) {
         int64_t half = e->halted ? 1 : tensor_size(cos, -1) / 2;
@@ -308,24 +308,24 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
         tensor_set(e, &sin, op_repeat_each(e, op_slice(e, sin, -1, 0, half), -1, 2));
     }
     if (t->some_pairs)
-        nn_rotate_pairs_then_join(e, qkv, cos, sin, turned);
+        nn_rotate_pairs_then_join(e, qkv, cos, sin, rotated);
     else if (t->gated || t->turns_part)
-        nn_rotate_then_join(e, qkv, cos, sin, turned, NULL);
+        nn_rotate_then_join(e, qkv, cos, sin, rotated, NULL);
     else if (t->turns_first)
-        nn_rotate_then_join(e, qkv, cos, sin, turned, parts);
+        nn_rotate_then_join(e, qkv, cos, sin, rotated, parts);
     else if (t->fused)
-        nn_rotate_parts(e, qkv, cos, sin, turned);
+        nn_rotate_parts(e, qkv, cos, sin, rotated);
     else
         for (int i = Q; i <= K; i++)
-            turned[i] = tensor_keep(t->pairs            ? nn_rotate_pairs(e, wide[i], cos, sin)
+            rotated[i] = tensor_keep(t->pairs            ? nn_rotate_pairs(e, wide[i], cos, sin)
                                     : t->wide_pairs     ? nn_rotate_pairs_wide(e, qkv[i], cos, sin)
                                     : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
                                                         : nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++) {
         bool is_wide = t->rotates_in_fp32 || t->pairs;
-        cast[i] = tensor_hold(is_wide ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
+        cast[i] = tensor_hold(is_wide ? op_to(e, rotated[i], (enum plim_dtype)qkv[i]->a.dtype) : rotated[i]);
     }
-    tensor_drop_all(e, cos, sin, turned[Q], turned[K], qkv[Q], qkv[K], wide[Q], wide[K], parts[Q], parts[K]);
+    tensor_drop_all(e, cos, sin, rotated[Q], rotated[K], qkv[Q], qkv[K], wide[Q], wide[K], parts[Q], parts[K]);
     qkv[Q] = cast[Q];
     qkv[K] = cast[K];
 }
@@ -376,7 +376,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, b, qkv);
     if (t->head_norm == HEAD_NORM_TURNED) norm_heads(e, b->layer, qkv);
     if (b->m->config->scales_queries) scale_queries(e, b, &qkv[Q]);
-    decoder_remember(e, b, qkv);
+    decoder_cache_update(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (b->m->config->scales_queries) { /* Ministral3Attention does not pass position_ids on */
         call.positions = NULL;

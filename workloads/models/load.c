@@ -46,7 +46,7 @@ static struct tensor *memory_of(struct engine *e, const struct tensor *x)
 
 /* Allocates a tensor's memory without writing it: the contents of a buffer do not matter, and on a simulated GPU none
  * do. */
-static void give_memory(struct engine *e, struct tensor *x)
+static void allocate_memory(struct engine *e, struct tensor *x)
 {
     struct tensor *y = memory_of(e, x);
     if (!e->halted) tensor_set_data(e, x, y);
@@ -243,7 +243,7 @@ static void load_vision(struct load *load)
     const struct vision *vision = &load->m->vision;
     const struct plim_vision *v = &load->m->config->vision;
     struct vision_part part;
-    if (!plim_vision_is_there(v)) return;
+    if (!plim_vision_exists(v)) return;
     if (vision->patch.weight) { /* gemma4's */
         load_parts(load, VISION_BLOCKS);
         load_parts(load, VISION_TOWER);
@@ -302,7 +302,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     case MODULE_BLOCKS: load_blocks(load, module); break;
     case MODULE_CLASSIFIER:
     case MODULE_HEAD:
-        if (!module_is_there(m, module, m)) break;
+        if (!module_exists(m, module, m)) break;
         load_tensor(load, m->head_bias, INIT_ZEROS);
         if (*weight != m->embedding) load_tensor(load, *weight, INIT_WEIGHT);
         break;
@@ -317,7 +317,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
-                    !plim_vision_is_there(&m->config->vision);
+                    !plim_vision_exists(&m->config->vision);
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 
@@ -475,7 +475,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
         if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* the others were in the checkpoint */
-            give_memory(e, buffers[i]);
+            allocate_memory(e, buffers[i]);
     if (!e->halted) unfreeze_corrections(m);
 }
 
@@ -514,7 +514,7 @@ enum plim_status decoder_move(struct engine *e, struct decoder *m)
     struct tensor **states = calloc(decoder_states(m, NULL), sizeof(*states));
     if (!states) return PLIM_NOMEM;
     size_t count = decoder_states_by_module(m, states);
-    for (size_t i = 0; i < count; i++) give_memory(e, states[i]);
+    for (size_t i = 0; i < count; i++) allocate_memory(e, states[i]);
     free(states);
     return PLIM_OK;
 }

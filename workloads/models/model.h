@@ -267,7 +267,7 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct ba
 struct fused_output decoder_fused(struct engine *e, struct decoder *m, const struct batch *batch, unsigned wanted);
 /* True if the model takes num_items_in_batch (accepts_loss_kwargs). Models of images and text do not, except
  * qwen2_vl. */
-bool decoder_takes_items(const struct decoder *m);
+bool decoder_accepts_num_items(const struct decoder *m);
 /* Runs model(inputs, past_key_values=cache, logits_to_keep=1), which adds the batch's tokens to the cache. Returns the
  * logits of each row's last token, (B, 1, vocabulary), named. The batch has positions (B, S) and a mask of all tokens
  * so far. */
@@ -395,9 +395,9 @@ struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, s
 struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struct tensor *x,
                                       const struct block_call *call, int64_t first, int64_t end);
 /* decoder_blocks() for a model with images (NULL: none), which are added after the first blocks. */
-struct tensor *decoder_blocks_seeing(struct engine *e, struct decoder *m, struct tensor *x,
+struct tensor *decoder_blocks_with_images(struct engine *e, struct decoder *m, struct tensor *x,
                                      const struct block_call *full, const struct block_call *sliding,
-                                     struct seen_images *seen);
+                                     struct encoded_images *encoded);
 /* True if inputs are made to require a gradient (enable_input_require_grads()). In Trainer only for models of tokens,
  * unless peft prepared a quantised base. */
 bool decoder_requires_input_grads(const struct decoder *m);
@@ -417,7 +417,7 @@ int64_t decoder_longest_document(const struct decoder *m); /* its tokens; 0 like
 struct documents {
     int64_t longest, of_longest, rest, single;
 };
-struct documents decoder_cut_documents(const struct decoder *m, int64_t tokens); /* `tokens`: of the whole row */
+struct documents decoder_split_documents(const struct decoder *m, int64_t tokens); /* `tokens`: of the whole row */
 /* The constructor of a model's rotary embedding; decoder_create_rotary_of() rotates `dim` elements of each head. */
 void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r);
 void decoder_create_rotary_of(struct engine *e, const struct decoder *m, enum plim_rope rope, int64_t dim,
@@ -434,7 +434,7 @@ struct tensor *decoder_mask_of_blocks(struct engine *e, const struct decoder *m,
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* The same for an attention mask of ones, instead of the batch's own mask. */
-struct tensor *decoder_whole_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+struct tensor *decoder_full_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                                   struct tensor *ones);
 /* Returns the bidirectional mask of tokens that attend to the whole row, or to a window around them (`window`; 0: the
  * whole row); named or NULL. */
@@ -462,10 +462,10 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               const struct attention_call *call, struct tensor *const qkv[3],
                               struct tensor **weights);
 /* The same after rotating a part of each head of queries and keys; qkv is taken. */
-struct tensor *decoder_attend_turned(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
+struct tensor *decoder_attend_rotated(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
                                      struct tensor **weights);
 /* Applies the rotary embedding to queries and keys in fp32; rebinds both (modernbert, esm). */
-void decoder_turn_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
+void decoder_rotate_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The plain MLP: fc2(activation(fc1(x))); each result replaces the variable of the previous one; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
 /* For bert's relatives: build a LayerNorm with bert's epsilon, the modules of the embeddings, and those of a block; run
@@ -506,9 +506,9 @@ enum plim_status decoder_cache_create(const struct decoder *m, struct decoder_ca
 void decoder_cache_drop(struct engine *e, struct decoder_cache *cache);
 /* past_key_values.update(): rebinds keys and values to the cached ones followed by these. Does nothing without a
  * cache. */
-void decoder_remember(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
+void decoder_cache_update(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The same for a cache layer that is updated only once, with gradients. */
-void decoder_remember_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3]);
+void decoder_cache_update_once(struct engine *e, const struct decoder *m, int64_t layer, struct tensor *qkv[3]);
 
 /* --- experts (experts.c) ---------------------------------------------------------------------- */
 

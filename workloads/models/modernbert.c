@@ -63,7 +63,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
                                 struct tensor **weights)
 {
     struct tensor *qkv[3], *all = project(e, b, x, qkv);
-    decoder_turn_wide(e, b, qkv);
+    decoder_rotate_wide(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = true;
     if (call.window) call.window++; /* the tokens on one side, and the token itself */

@@ -582,7 +582,7 @@ static bool is_classifier_of(const struct decoder *m, const struct module *modul
     return name && !strcmp(plim_module_leaf(module->path), name);
 }
 
-bool module_is_there(const struct decoder *m, const struct module *module, const void *owner)
+bool module_exists(const struct decoder *m, const struct module *module, const void *owner)
 {
     const void *place = (const char *)owner + module->offset;
     const struct norm *norm = place;

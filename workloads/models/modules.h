@@ -41,7 +41,7 @@ enum { MODULE_NAME_MAX = 128 };
  * encoder-decoder has an entry for each of its stacks. */
 void module_blocks(const struct decoder *m, const struct module *blocks, int64_t layers[2]);
 /* True if the module exists in its owner (a layer, or `m`) for the model's task. False for a parameter. */
-bool module_is_there(const struct decoder *m, const struct module *module, const void *owner);
+bool module_exists(const struct decoder *m, const struct module *module, const void *owner);
 /* The modules of vision towers' blocks, mergers and projectors (vision.h). */
 extern const struct module plim_vision_block[], plim_vision_merger[], plim_qwen2_vl_block[], plim_qwen2_5_vl_block[],
     plim_qwen2_vl_merger[], plim_siglip_block[], plim_gemma3_projector[],

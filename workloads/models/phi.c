@@ -45,7 +45,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         tensor_set(e, &qkv[0], nn_norm(e, &l->q_norm, qkv[0]));
         tensor_set(e, &qkv[1], nn_norm(e, &l->k_norm, qkv[1]));
     }
-    return nn_end(e, decoder_attend_turned(e, b, qkv, weights));
+    return nn_end(e, decoder_attend_rotated(e, b, qkv, weights));
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)

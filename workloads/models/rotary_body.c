@@ -118,7 +118,7 @@ static struct tensor *last_norm(struct engine *e, const struct decoder *m, struc
 /* The inputs of a body's blocks, and the other tensors that it holds until its end. */
 struct body {
     struct placeholders hidden; /* gemma4's */
-    struct seen_images seen;
+    struct encoded_images encoded;
     struct tensor *own;         /* the result of find_per_layer() */
     struct tensor *embeddings, *positions, *turning; /* turning: the positions of the rotary embedding */
     struct block_call calls[2];
@@ -144,16 +144,16 @@ static void begin(struct engine *e, struct decoder *m, struct tensor *ids, struc
         tensor_drop(e, b->own);
         b->own = NULL;
     }
-    if (m->pixels) vision_see(e, m, &b->embeddings, &b->seen);
+    if (m->pixels) vision_encode(e, m, &b->embeddings, &b->encoded);
     if (hides || m->positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
     if (m->config->vision.has_no_blocks && m->config->seeing == PLIM_SEEING_VISION && !m->pixels) /* no images: -1 */
-        b->seen.blocks = tensor_keep(op_full(e, PLIM_I64, ids->a.ndim, ids->a.shape, -1));
+        b->encoded.blocks = tensor_keep(op_full(e, PLIM_I64, ids->a.ndim, ids->a.shape, -1));
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
-    if (masks_around) make_masks(e, m, b->embeddings, b->seen.blocks, b->calls);
-    if (plim_vision_is_there(&m->config->vision)) nn_begin(e); /* the text is a model of its own */
+    if (masks_around) make_masks(e, m, b->embeddings, b->encoded.blocks, b->calls);
+    if (plim_vision_exists(&m->config->vision)) nn_begin(e); /* the text is a model of its own */
     if (hides) join_per_layer(e, m, b->own, b->embeddings);
-    if (!b->positions && !b->seen.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
-    b->turning = tensor_ref(e->halted ? e->poison : b->seen.positions ? b->seen.positions : b->positions);
+    if (!b->positions && !b->encoded.positions) b->positions = decoder_positions(e, m, tensor_size(ids, 1));
+    b->turning = tensor_ref(e->halted ? e->poison : b->encoded.positions ? b->encoded.positions : b->positions);
     if (m->rotary.of_grids && b->positions) on_grids(e, m, tensor_size(ids, 0), &b->positions, &b->turning);
     b->calls[FULL].positions = b->calls[SLIDING].positions = b->positions;
     if (!masks_around) make_masks(e, m, b->embeddings, NULL, b->calls);
@@ -174,8 +174,8 @@ static void finish(struct engine *e, struct decoder *m, struct body *b)
     m->per_layer = NULL;
     checkpoint_mapping_drop(e, m->shared_states);
     m->shared_states = NULL;
-    vision_forget(e, &b->seen);
-    vision_forget_placeholders(e, &b->hidden);
+    vision_drop(e, &b->encoded);
+    vision_drop_placeholders(e, &b->hidden);
 }
 
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
@@ -191,9 +191,9 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     if (f == PLIM_FAMILY_PHI) tensor_set(e, &b.embeddings, x); /* both are the same variable in phi */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, b.turning, b.calls);
     if (m->config->global_head_dim) m->shared_states = checkpoint_mapping_create(e);
-    x = decoder_blocks_seeing(e, m, x, &b.calls[FULL], &b.calls[SLIDING], m->pixels ? &b.seen : NULL);
+    x = decoder_blocks_with_images(e, m, x, &b.calls[FULL], &b.calls[SLIDING], m->pixels ? &b.encoded : NULL);
     x = last_norm(e, m, x);
     finish(e, m, &b);
-    if (plim_vision_is_there(&m->config->vision)) tensor_set(e, &x, nn_end(e, x));
+    if (plim_vision_exists(&m->config->vision)) tensor_set(e, &x, nn_end(e, x));
     return x;
 }

@@ -5,7 +5,7 @@
 /* --- traits ----------------------------------------------------------------------------------- */
 
 static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .turned = true,
+    [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .transposed = true,
                              .clamps_gate = true},
     [PLIM_FAMILY_MIXTRAL] = {.is_leaf = true, .normalized = true, .widens_logits = true},
     [PLIM_FAMILY_QWEN2_MOE] = {.is_leaf = true, .weights_are_low = true},

@@ -105,7 +105,7 @@ static void refuse_others(struct engine *e, struct decoder *m)
     for (const struct module *at = decoder_block_modules(m->config->family); at->path; at++)
         refuse_parents(e, m, at, true);
     for (const struct module *at = decoder_modules(m->config->family); at->path; at++)
-        if (module_is_there(m, at, m)) refuse_parents(e, m, at, false);
+        if (module_exists(m, at, m)) refuse_parents(e, m, at, false);
 }
 
 /* Saves all modules of a projector, whose copy comes after the whole original in the order of modules. */
@@ -146,7 +146,7 @@ static void save_of_tower(struct engine *e, struct decoder *m)
 static void refuse_unknown(struct engine *e, struct decoder *m)
 {
     char wanted[PLIM_MODULE_NAME], name[MODULE_NAME_MAX];
-    if (!plim_vision_is_there(&m->config->vision)) return;
+    if (!plim_vision_exists(&m->config->vision)) return;
     for (const char *next = m->setting->lora.saved; plim_modules_next(&next, wanted) && !e->halted;) {
         struct vision_part part;
         bool is_known = false;
@@ -197,7 +197,7 @@ void decoder_save_modules(struct engine *e, struct decoder *m)
     save_of_tower(e, m);
     refuse_unknown(e, m);
     for (const struct module *at = modules; at->path && !e->halted; at++) {
-        if (at->kind == MODULE_BLOCKS || !module_is_there(m, at, m) || (ties && at->kind == MODULE_HEAD)) continue;
+        if (at->kind == MODULE_BLOCKS || !module_exists(m, at, m) || (ties && at->kind == MODULE_HEAD)) continue;
         module_full_name(m, at, 0, name);
         bool is_embedding = at->kind == MODULE_WEIGHT && at->offset == offsetof(struct decoder, embedding);
         if (is_saved(m, at, name) || (is_embedding && ties)) save(e, m, at, m, name);

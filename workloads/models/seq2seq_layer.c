@@ -72,7 +72,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, const
                                   how->packs_heads));
     qkv[1] = tensor_keep(heads_of(e, is_cross ? &l->cross_k : &l->k, states, heads, 0, how->packs_heads));
     qkv[2] = tensor_keep(heads_of(e, is_cross ? &l->cross_v : &l->v, states, heads, 0, how->packs_heads));
-    if (decodes) decoder_remember_once(e, b->m, is_cross ? c->layers + layer : layer, qkv);
+    if (decodes) decoder_cache_update_once(e, b->m, is_cross ? c->layers + layer : layer, qkv);
     struct attention_call call = decoder_attention(b);
     call.bidirectional = is_cross || !decodes;
     call.mask = is_cross ? b->encoded_mask : b->mask;

@@ -34,7 +34,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(nn_linear(e, projections[i], x));
     for (int i = 0; i < 3; i++)
         tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], i ? c->kv_heads : c->heads, c->head_dim));
-    return nn_end(e, decoder_attend_turned(e, b, qkv, weights));
+    return nn_end(e, decoder_attend_rotated(e, b, qkv, weights));
 }
 
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)

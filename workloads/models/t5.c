@@ -165,7 +165,7 @@ static struct tensor *attend(struct engine *e, const struct block_call *b, int k
     for (int i = 0; i < 3; i++)
         qkv[i] = tensor_keep(decoder_heads(e, nn_linear(e, of[i], i ? states : x), c->heads, c->head_dim));
     int64_t layer = l - b->m->layers;
-    if (decodes) decoder_remember_once(e, b->m, is_cross ? c->layers + layer : layer, qkv);
+    if (decodes) decoder_cache_update_once(e, b->m, is_cross ? c->layers + layer : layer, qkv);
     int64_t queries = e->halted ? 0 : tensor_size(qkv[0], 2), keys = e->halted ? 0 : tensor_size(qkv[1], 2);
     if (!*bias && is_cross) *bias = no_bias(e, b, qkv[0], keys);
     else if (!*bias) *bias = compute_bias(e, b, queries, keys, !decodes);

@@ -30,7 +30,7 @@ static void cast_module(struct engine *e, struct decoder *m, const struct module
     void *place = (char *)owner + module->offset;
     const struct norm *norm = place;
     struct tensor *cast[2] = {NULL, NULL};
-    if (!module_is_there(m, module, owner)) return;
+    if (!module_exists(m, module, owner)) return;
     if (module->kind == MODULE_NORM) cast[0] = norm->weight, cast[1] = norm->bias;
     if (module->kind == MODULE_WEIGHT) cast[0] = *(struct tensor **)place;
     if (module->kind == MODULE_HEAD) cast[0] = m->head, cast[1] = m->head_bias;

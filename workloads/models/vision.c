@@ -28,7 +28,7 @@ static const struct vision_tower *tower_of(const struct decoder *m)
 bool vision_create(struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
-    if (!plim_vision_is_there(v)) return true;
+    if (!plim_vision_exists(v)) return true;
     m->vision.layers = calloc((size_t)v->layers + 1, sizeof *m->vision.layers);
     m->vision.mergers = calloc((size_t)v->deep_count + 1, sizeof *m->vision.mergers);
     m->audio.layers = calloc((size_t)m->config->audio.layers + 1, sizeof *m->audio.layers);
@@ -49,7 +49,7 @@ void vision_build(struct engine *e, struct decoder *m)
 
 void vision_build_behind(struct engine *e, struct decoder *m)
 {
-    if (plim_vision_is_there(&m->config->vision) && tower_of(m)->build_behind) tower_of(m)->build_behind(e, m);
+    if (plim_vision_exists(&m->config->vision) && tower_of(m)->build_behind) tower_of(m)->build_behind(e, m);
 }
 
 void vision_freeze(struct engine *e, struct decoder *m)
@@ -97,7 +97,7 @@ static void find_owner(const struct decoder *m, struct vision_part *part)
 bool vision_part(const struct decoder *m, size_t index, struct vision_part *part)
 {
     int64_t number = (int64_t)index;
-    if (!plim_vision_is_there(&m->config->vision)) return false;
+    if (!plim_vision_exists(&m->config->vision)) return false;
     for (const struct vision_parts *parts = tower_of(m)->parts; parts->name; parts++) {
         int64_t count = count_of(m, parts->of);
         *part = (struct vision_part){.parts = parts, .number = number};
@@ -209,7 +209,7 @@ static void count_elements(const struct decoder *m, int64_t of[MEETS_NOTHING + 1
 int64_t vision_elements(const struct decoder *m)
 {
     int64_t of[MEETS_NOTHING + 1];
-    if (!plim_vision_is_there(&m->config->vision)) return 0;
+    if (!plim_vision_exists(&m->config->vision)) return 0;
     count_elements(m, of);
     return of[MEETS_PATCHES] + of[MEETS_ROWS] + of[MEETS_NOTHING] +
            (m->config->vision.layers && m->vision.positions ? tensor_elements(m->vision.positions) : 0);
@@ -235,30 +235,30 @@ double vision_flops_per_row(const struct decoder *m)
 
 /* --- in the text ------------------------------------------------------------------------------ */
 
-void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+void vision_encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
-    *seen = (struct seen_images){0};
-    tower_of(m)->see(e, m, embeddings, seen);
+    *encoded = (struct encoded_images){0};
+    tower_of(m)->encode(e, m, embeddings, encoded);
 }
 
-void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x)
+void vision_deepen(struct engine *e, struct encoded_images *encoded, int64_t layer, struct tensor **x)
 {
-    tensor_drop(e, seen->outputs);
-    seen->outputs = NULL;
-    struct tensor *features = layer < PLIM_MAX_DEEP ? seen->deep[layer] : NULL;
+    tensor_drop(e, encoded->outputs);
+    encoded->outputs = NULL;
+    struct tensor *features = layer < PLIM_MAX_DEEP ? encoded->deep[layer] : NULL;
     if (!features || e->halted) return;
     struct tensor *rows = tensor_hold(op_to(e, features, (enum plim_dtype)(*x)->a.dtype));
     int64_t found = tensor_size(rows, 0);
-    seen->outputs = tensor_ref(*x);
+    encoded->outputs = tensor_ref(*x);
     tensor_set(e, x, op_clone(e, *x));
-    struct tensor *local = tensor_keep(op_add(e, op_rows_where(e, *x, seen->mask, found), rows));
-    tensor_set(e, x, op_put_rows_where_(e, *x, seen->mask, local));
+    struct tensor *local = tensor_keep(op_add(e, op_rows_where(e, *x, encoded->mask, found), rows));
+    tensor_set(e, x, op_put_rows_where_(e, *x, encoded->mask, local));
     tensor_drop_all(e, local, rows);
 }
 
-void vision_forget(struct engine *e, struct seen_images *seen)
+void vision_drop(struct engine *e, struct encoded_images *encoded)
 {
-    for (int i = 0; i < PLIM_MAX_DEEP; i++) tensor_drop(e, seen->deep[i]);
-    tensor_drop_all(e, seen->outputs, seen->last, seen->merged, seen->rows, seen->positions);
-    tensor_drop_all(e, seen->mask, seen->other_mask, seen->blocks);
+    for (int i = 0; i < PLIM_MAX_DEEP; i++) tensor_drop(e, encoded->deep[i]);
+    tensor_drop_all(e, encoded->outputs, encoded->last, encoded->merged, encoded->rows, encoded->positions);
+    tensor_drop_all(e, encoded->mask, encoded->other_mask, encoded->blocks);
 }

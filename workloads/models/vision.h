@@ -48,7 +48,7 @@ struct vision {
 };
 
 /* The tensors of a forward's images; named, or NULL. */
-struct seen_images {
+struct encoded_images {
     struct tensor *last;                 /* (T, W), the result of the tower's last block */
     struct tensor *merged, *rows;        /* (rows, H) of all images; the same after torch.split() and cat() */
     struct tensor *mask, *other_mask;    /* (B, S) bool: the tokens of images; of videos */
@@ -62,8 +62,8 @@ struct seen_images {
 struct vision_tower {
     /* Creates its parameters and buffers; its layers are `m->vision.layers`. NULL: it has none before the text's. */
     void (*build)(struct engine *e, struct decoder *m);
-    /* vision_see(). NULL: images are not supported (IMAGES of spec_uncompared.c). */
-    void (*see)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
+    /* vision_encode(). NULL: images are not supported (IMAGES of spec_uncompared.c). */
+    void (*encode)(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded);
     /* Creates the modules after the text's; NULL: none. */
     void (*build_behind)(struct engine *e, struct decoder *m);
     const struct vision_parts *parts; /* in the order of named_modules(); terminated by one without a name */
@@ -120,10 +120,10 @@ struct adapters *vision_adapters(const struct decoder *m, size_t index);
 int64_t vision_elements(const struct decoder *m);
 double vision_flops_per_row(const struct decoder *m);
 /* Runs the tower, and rebinds the embeddings (B, S, H) to embeddings that include the images. */
-void vision_see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen);
+void vision_encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded);
 /* Rebinds x (B, S, H), the result of the text's block `layer`, to the sum with deepstack's contribution. */
-void vision_deepen(struct engine *e, struct seen_images *seen, int64_t layer, struct tensor **x);
-void vision_forget(struct engine *e, struct seen_images *seen); /* drops its tensors */
+void vision_deepen(struct engine *e, struct encoded_images *encoded, int64_t layer, struct tensor **x);
+void vision_drop(struct engine *e, struct encoded_images *encoded); /* drops its tensors */
 
 /* Tensors that gemma4's forward creates for the tokens of images, videos and audio, whether or not there are any, and
  * holds until its end; named, or NULL. */
@@ -137,7 +137,7 @@ struct tensor *vision_hide_placeholders(struct engine *e, const struct decoder *
 /* Creates embeddings (B, S, H) with padding instead of placeholders, which are never read. */
 void vision_pad_placeholders(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                              struct placeholders *p);
-void vision_forget_placeholders(struct engine *e, struct placeholders *p);
+void vision_drop_placeholders(struct engine *e, struct placeholders *p);
 
 /* --- for the towers (vision_parts.c) ----------------------------------------------------------- */
 
@@ -169,13 +169,14 @@ struct tensor *vision_positions(struct engine *e, const struct decoder *m);
 void vision_build_position_ids(struct engine *e, struct decoder *m, int64_t positions);
 void vision_initialise_position_ids(struct engine *e, const struct decoder *m);
 /* torch.split() of x into `count` equal parts along its first dimension. Returns a list of floating tensors, to be
- * freed with engine_give_room(); NULL, or a list of NULLs, if the engine is halted. */
+ * freed with engine_free_host(); NULL, or a list of NULLs, if the engine is halted. */
 struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count);
 /* Rebinds the embeddings (B, S, H) to embeddings with the images' rows where their mask is true. */
-void vision_place(struct engine *e, const struct seen_images *seen, struct tensor **embeddings);
-/* Casts seen->rows to the embeddings' type, stores them for the model's output (m->encoded), sets the mask, and calls
- * vision_place(). */
-void vision_place_rows(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings);
+void vision_scatter(struct engine *e, const struct encoded_images *encoded, struct tensor **embeddings);
+/* Casts encoded->rows to the embeddings' type, stores them for the model's output (m->encoded), sets the mask, and
+ * calls vision_scatter(). */
+void vision_scatter_rows(struct engine *e, struct decoder *m, struct encoded_images *encoded,
+                         struct tensor **embeddings);
 /* Runs all blocks of a tower, which have no other arguments, on x (N, T, W), lent; named. */
 struct tensor *vision_run_blocks(struct engine *e, const struct decoder *m, struct tensor *x,
                                  struct tensor *(*block)(struct engine *e, const struct block_call *b,

@@ -101,7 +101,7 @@ static struct tensor *join(struct engine *e, struct tensor *x, enum plim_dtype d
         parts[i] = tensor_keep(op_view(e, parts[i], SHAPE(patches, width)));
     struct tensor *all = e->halted ? e->poison : tensor_keep(op_to(e, op_cat(e, (int)count, parts, 0), dtype));
     for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
-    engine_give_room(e, parts);
+    engine_free_host(e, parts);
     return all;
 }
 
@@ -110,7 +110,7 @@ static struct tensor *join(struct engine *e, struct tensor *x, enum plim_dtype d
 static struct tensor *features_of(struct engine *e, struct decoder *m)
 {
     const struct plim_vision *v = &m->config->vision;
-    struct tensor **states = engine_take_room(e, ((size_t)v->layers + 1) * sizeof *states), *y = e->poison;
+    struct tensor **states = engine_allocate_host(e, ((size_t)v->layers + 1) * sizeof *states), *y = e->poison;
     struct tensor *first = NULL;
     if (!e->halted) first = run(e, m, states);
     if (!e->halted) {
@@ -123,19 +123,19 @@ static struct tensor *features_of(struct engine *e, struct decoder *m)
     }
     tensor_drop(e, first);
     for (int64_t i = 0; i <= v->layers && states; i++) tensor_drop(e, states[i]);
-    engine_give_room(e, states);
+    engine_free_host(e, states);
     return y;
 }
 
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+static void encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
     if (e->halted) return;
-    seen->rows = join(e, features_of(e, m), (enum plim_dtype)(*embeddings)->a.dtype);
-    vision_place_rows(e, m, seen, embeddings);
+    encoded->rows = join(e, features_of(e, m), (enum plim_dtype)(*embeddings)->a.dtype);
+    vision_scatter_rows(e, m, encoded, embeddings);
 }
 
 static const struct vision_parts parts[] = {
     {"model.vision_tower.encoder.layers.%lld", plim_clip_block, VISION_BLOCKS, MEETS_PATCHES, false},
     {"model.multi_modal_projector", plim_llava_projector, VISION_MERGER, MEETS_ROWS, false},
     {0}};
-const struct vision_tower plim_tower_clip = {.build = build, .see = see, .parts = parts};
+const struct vision_tower plim_tower_clip = {.build = build, .encode = encode, .parts = parts};

@@ -117,7 +117,7 @@ void vision_pad_placeholders(struct engine *e, const struct decoder *m, struct t
     tensor_drop(e, where);
 }
 
-void vision_forget_placeholders(struct engine *e, struct placeholders *p)
+void vision_drop_placeholders(struct engine *e, struct placeholders *p)
 {
     for (int i = 0; i < 3; i++) tensor_drop(e, p->of_kind[i]);
     tensor_drop_all(e, p->any, p->ids, p->embeddings);

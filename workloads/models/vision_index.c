@@ -371,7 +371,7 @@ static struct tensor *join_row(struct engine *e, const struct decoder *m, struct
 {
     tensor_set(e, &r->all, op_cat(e, (int)r->count, r->list, 1));
     struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
-    struct tensor *places = tensor_keep(op_places(e, let, length_of(m, row)));
+    struct tensor *places = tensor_keep(op_nonzero(e, let, length_of(m, row)));
     struct tensor *part = tensor_keep(op_slice(e, op_select(e, positions, 1, row), 1, 0, length_of(m, row)));
     op_copy_(e, part, r->all);
     tensor_drop_all(e, part, places, let);

@@ -194,14 +194,14 @@ static struct tensor *features_of(struct engine *e, const struct decoder *m)
     return y;
 }
 
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+static void encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
-    seen->rows = features_of(e, m);
-    vision_place_rows(e, m, seen, embeddings);
+    encoded->rows = features_of(e, m);
+    vision_scatter_rows(e, m, encoded, embeddings);
 }
 
 static const struct vision_parts parts[] = {
     {"model.vision_tower.encoder.layer.%lld", plim_internvit_block, VISION_BLOCKS, MEETS_PATCHES, false},
     {"model.multi_modal_projector", plim_internvl_projector, VISION_MERGER, MEETS_ROWS, false},
     {0}};
-const struct vision_tower plim_tower_internvit = {.build = build, .see = see, .parts = parts};
+const struct vision_tower plim_tower_internvit = {.build = build, .encode = encode, .parts = parts};

@@ -125,31 +125,32 @@ void vision_initialise_position_ids(struct engine *e, const struct decoder *m)
 
 struct tensor **vision_split(struct engine *e, struct tensor *x, int64_t count)
 {
-    struct tensor **parts = engine_take_room(e, (size_t)count * sizeof *parts);
-    int64_t *lengths = engine_take_room(e, (size_t)count * sizeof *lengths);
+    struct tensor **parts = engine_allocate_host(e, (size_t)count * sizeof *parts);
+    int64_t *lengths = engine_allocate_host(e, (size_t)count * sizeof *lengths);
     for (int64_t i = 0; i < count && !e->halted; i++) lengths[i] = tensor_size(x, 0) / count;
     if (!e->halted) op_split(e, x, 0, (int)count, lengths, parts);
-    engine_give_room(e, lengths);
+    engine_free_host(e, lengths);
     return parts;
 }
 
-void vision_place(struct engine *e, const struct seen_images *seen, struct tensor **embeddings)
+void vision_scatter(struct engine *e, const struct encoded_images *encoded, struct tensor **embeddings)
 {
-    struct tensor *mask = tensor_keep(op_unsqueeze(e, seen->mask, -1));
-    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, seen->rows));
+    struct tensor *mask = tensor_keep(op_unsqueeze(e, encoded->mask, -1));
+    tensor_set(e, embeddings, op_masked_scatter(e, *embeddings, mask, encoded->rows));
     tensor_drop(e, mask);
 }
 
-void vision_place_rows(struct engine *e, struct decoder *m, struct seen_images *seen, struct tensor **embeddings)
+void vision_scatter_rows(struct engine *e, struct decoder *m, struct encoded_images *encoded,
+                         struct tensor **embeddings)
 {
     bool by_ids = m->config->vision.by_ids;
     double image = by_ids ? (double)(m->config->vocab_size - 1) : 1;
     if (e->halted) return;
-    tensor_set(e, &seen->rows, op_to(e, seen->rows, (enum plim_dtype)(*embeddings)->a.dtype));
-    m->encoded = tensor_ref(seen->rows); /* image_hidden_states */
-    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, by_ids ? m->inputs : m->token_types, image));
-    tensor_drop(e, vision_count_placeholders(e, seen->mask));
-    vision_place(e, seen, embeddings);
+    tensor_set(e, &encoded->rows, op_to(e, encoded->rows, (enum plim_dtype)(*embeddings)->a.dtype));
+    m->encoded = tensor_ref(encoded->rows); /* image_hidden_states */
+    encoded->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, by_ids ? m->inputs : m->token_types, image));
+    tensor_drop(e, vision_count_placeholders(e, encoded->mask));
+    vision_scatter(e, encoded, embeddings);
 }
 
 struct tensor *vision_run_blocks(struct engine *e, const struct decoder *m, struct tensor *x,

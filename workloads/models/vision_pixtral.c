@@ -62,13 +62,13 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
                                 struct tensor **weights)
 {
     struct attention_call call = vision_attention(b->m);
-    struct tensor *qkv[3], *turned[2];
+    struct tensor *qkv[3], *rotated[2];
     call.mask = b->mask;
     vision_project_first(e, b, x, qkv);
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 0)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 0));
-    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
-    for (int i = 0; i < 2; i++) tensor_set(e, &qkv[i], turned[i]);
-    tensor_drop_all(e, cos, sin, turned[0], turned[1]);
+    for (int i = 0; i < 2; i++) rotated[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
+    for (int i = 0; i < 2; i++) tensor_set(e, &qkv[i], rotated[i]);
+    tensor_drop_all(e, cos, sin, rotated[0], rotated[1]);
     struct tensor *y = decoder_context(e, &call, qkv, weights);
     tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     tensor_drop_all(e, qkv[0], qkv[1], qkv[2]);
@@ -112,7 +112,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
     }
     struct tensor *rows = e->halted ? e->poison : tensor_keep(op_cat(e, (int)count, parts, 0));
     for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
-    engine_give_room(e, parts);
+    engine_free_host(e, parts);
     tensor_set(e, &rows, op_unsqueeze(e, rows, 0));
     tensor_set(e, &rows, nn_norm(e, &m->vision.norm, rows));
     return rows;
@@ -123,7 +123,7 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
                                   struct tensor *ends[2])
 {
-    struct tensor **parts = engine_take_room(e, (size_t)images * sizeof *parts), *places = e->poison;
+    struct tensor **parts = engine_allocate_host(e, (size_t)images * sizeof *parts), *places = e->poison;
     ends[0] = ends[1] = NULL;
     for (int64_t i = 0; i < images && !e->halted; i++) {
         struct tensor *row = tensor_keep(op_arange(e, PLIM_I64, rows, 0, 1));
@@ -139,7 +139,7 @@ static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows
     }
     if (!e->halted) places = tensor_keep(op_cat(e, (int)images, parts, 0));
     for (int64_t i = 0; i < images && parts; i++) tensor_drop(e, parts[i]);
-    engine_give_room(e, parts);
+    engine_free_host(e, parts);
     return places;
 }
 
@@ -233,7 +233,7 @@ static struct tensor *merge(struct engine *e, const struct decoder *m, struct te
     const struct plim_images *images = &m->setting->images;
     int64_t count = m->setting->micro_batch * images->count, rows = images->height / v->patch_size,
             columns = images->width / v->patch_size;
-    struct tensor **sizes = engine_take_room(e, (size_t)count * SIZES * sizeof *sizes);
+    struct tensor **sizes = engine_allocate_host(e, (size_t)count * SIZES * sizeof *sizes);
     for (int64_t i = 0; i < count * SIZES && sizes; i++) sizes[i] = number(e);
     struct tensor **parts = vision_split(e, x, count);
     for (int64_t i = 0; i < count && !e->halted; i++) {
@@ -246,8 +246,8 @@ static struct tensor *merge(struct engine *e, const struct decoder *m, struct te
     tensor_drop(e, all);
     for (int64_t i = 0; i < count && !e->halted; i++) tensor_drop(e, parts[i]);
     for (int64_t i = 0; i < count * SIZES && sizes; i++) tensor_drop(e, sizes[i]);
-    engine_give_room(e, parts);
-    engine_give_room(e, sizes);
+    engine_free_host(e, parts);
+    engine_free_host(e, sizes);
     return tensor_yield(y);
 }
 
@@ -272,7 +272,8 @@ static struct tensor *features_of(struct engine *e, struct decoder *m, enum plim
 {
     const struct plim_vision *v = &m->config->vision;
     int64_t images = m->setting->micro_batch * m->setting->images.count;
-    struct tensor **states = engine_take_room(e, ((size_t)v->layers + 1) * sizeof *states), *all = NULL, *y = e->poison;
+    struct tensor **states = engine_allocate_host(e, ((size_t)v->layers + 1) * sizeof *states);
+    struct tensor *all = NULL, *y = e->poison;
     if (!e->halted) run(e, m, states);
     if (!e->halted) all = project(e, m, states[v->layers]);
     if (!e->halted) {
@@ -283,20 +284,20 @@ static struct tensor *features_of(struct engine *e, struct decoder *m, enum plim
     for (int64_t i = 0; i <= v->layers && states; i++) tensor_drop(e, states[i]);
     if (!e->halted) y = tensor_keep(op_to(e, op_cat(e, (int)images, parts, 0), dtype));
     tensor_drop(e, all);
-    engine_give_room(e, parts);
-    engine_give_room(e, states);
+    engine_free_host(e, parts);
+    engine_free_host(e, states);
     return y;
 }
 
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+static void encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
     if (e->halted) return;
-    seen->rows = features_of(e, m, (enum plim_dtype)(*embeddings)->a.dtype);
-    vision_place_rows(e, m, seen, embeddings);
+    encoded->rows = features_of(e, m, (enum plim_dtype)(*embeddings)->a.dtype);
+    vision_scatter_rows(e, m, encoded, embeddings);
 }
 
 static const struct vision_parts parts[] = {
     {"model.vision_tower.transformer.layers.%lld", plim_pixtral_block, VISION_BLOCKS, MEETS_PATCHES, false},
     {"model.multi_modal_projector", plim_mistral3_projector, VISION_MERGER, MEETS_ROWS, false},
     {0}};
-const struct vision_tower plim_tower_pixtral = {.build = build, .see = see, .parts = parts};
+const struct vision_tower plim_tower_pixtral = {.build = build, .encode = encode, .parts = parts};

@@ -102,7 +102,7 @@ static void make_rotary(struct engine *e, const struct decoder *m, struct tensor
 }
 
 /* apply_rotary_pos_emb_vision(): rotates queries and keys (T, heads, D) in fp32. Rebinds both, which are named. */
-static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
+static void rotate(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
 {
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
@@ -117,20 +117,20 @@ static void turn(struct engine *e, struct tensor *x[2], struct tensor *cos, stru
 }
 
 /* liger_rotary_pos_emb_vision(): the same, which overwrites the fp32 copies. */
-static void turn_in_place(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
+static void rotate_in_place(struct engine *e, struct tensor *x[2], struct tensor *cos, struct tensor *sin)
 {
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)x[0]->a.dtype;
-    struct tensor *angles[2] = {cos, sin}, *wide[2], *turned[2];
+    struct tensor *angles[2] = {cos, sin}, *wide[2], *rotated[2];
     for (int i = 0; i < 2; i++)
         wide[i] = tensor_keep(op_transpose(e, op_unsqueeze(e, op_to(e, x[i], PLIM_F32), 0), 1, 2));
     for (int i = 0; i < 2; i++) angles[i] = tensor_keep(op_unsqueeze(e, op_to(e, angles[i], PLIM_F32), 0));
-    op_liger_rope(e, wide, angles, tensor_size(cos, -1) / 2, turned);
+    op_liger_rope(e, wide, angles, tensor_size(cos, -1) / 2, rotated);
     for (int i = 0; i < 2 && !e->halted; i++) {
-        struct tensor *rows = op_view(e, op_transpose(e, turned[i], 1, 2), 3, x[i]->a.shape);
+        struct tensor *rows = op_view(e, op_transpose(e, rotated[i], 1, 2), 3, x[i]->a.shape);
         tensor_set(e, &x[i], op_to(e, rows, dtype));
     }
-    tensor_drop_all(e, wide[0], wide[1], angles[0], angles[1], turned[0], turned[1]);
+    tensor_drop_all(e, wide[0], wide[1], angles[0], angles[1], rotated[0], rotated[1]);
 }
 
 /* Splits qkv (T, 3 W), taken, into queries, keys and values (T, heads, D), which are views; named. */
@@ -222,7 +222,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *qkv[3], *shaped[3];
     nn_begin(e);
     split_heads(e, v, nn_linear(e, &b->layer->qkv, x), qkv);
-    (decoder_liger(b->m).rope ? turn_in_place : turn)(e, qkv, b->cos, b->sin);
+    (decoder_liger(b->m).rope ? rotate_in_place : rotate)(e, qkv, b->cos, b->sin);
     for (int i = 0; i < 3; i++) shaped[i] = tensor_keep(op_unsqueeze(e, op_transpose(e, qkv[i], 0, 1), 0));
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
     struct tensor *lengths = by_ends ? NULL : read_lengths(e, b->ends);
@@ -353,8 +353,9 @@ static void arrange_rotary(struct engine *e, struct block_call *b, int64_t unit,
 }
 
 /* Qwen3VLVisionModel.forward(): pixels (T, elements of a patch) in the type of its weights. Returns the merged rows of
- * all images, named; sets seen->last and seen->deep. */
-static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *pixels, struct seen_images *seen)
+ * all images, named; sets encoded->last and encoded->deep. */
+static struct tensor *run(struct engine *e, const struct decoder *m, struct tensor *pixels,
+                          struct encoded_images *encoded)
 {
     const struct plim_vision *v = &m->config->vision;
     struct vision_index index;
@@ -375,16 +376,16 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
         tensor_set(e, &x, decoder_run_block(e, &call, x));
         int64_t k = 0; /* the block's first index in deepstack's list; results are in the order of blocks */
         while (k < v->deep_count && v->deep[k] != i) k++;
-        if (k < v->deep_count) seen->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
+        if (k < v->deep_count) encoded->deep[count++] = merge(e, &m->vision.mergers[1 + k], x, true);
     }
     struct tensor *merged = merge(e, &m->vision.mergers[0], x, false);
     if (v->window_size) arrange(e, &merged, 1, orders.back);
     free(orders.in);
     free(orders.back);
     tensor_set(e, &merged, nn_end(e, merged));
-    for (int64_t i = 0; i < v->deep_count && seen->deep[i]; i++)
-        tensor_set(e, &seen->deep[i], nn_end(e, seen->deep[i]));
-    seen->last = x;
+    for (int64_t i = 0; i < v->deep_count && encoded->deep[i]; i++)
+        tensor_set(e, &encoded->deep[i], nn_end(e, encoded->deep[i]));
+    encoded->last = x;
     vision_index_drop(e, &index);
     tensor_drop_all(e, learned, call.cos, call.sin);
     return merged;
@@ -393,50 +394,50 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
 /* --- in the text ------------------------------------------------------------------------------ */
 
 /* get_image_features(): (rows, H), split by torch.split() and joined again by torch.cat(); named. */
-static struct tensor *features(struct engine *e, struct decoder *m, struct seen_images *seen)
+static struct tensor *features(struct engine *e, struct decoder *m, struct encoded_images *encoded)
 {
     const struct plim_train_setting *s = m->setting;
     int64_t images = s->micro_batch * s->images.count;
     enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)m->vision.patch_weight->a.dtype;
     struct tensor *pixels = tensor_hold(op_to(e, m->pixels, dtype));
-    struct tensor *merged = run(e, m, pixels, seen);
+    struct tensor *merged = run(e, m, pixels, encoded);
     struct tensor *sizes = tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0));
     tensor_drop_all(e, tensor_keep(op_full(e, PLIM_I64, SHAPE(images), 0)), sizes);
     struct tensor **parts = vision_split(e, merged, images);
     tensor_drop(e, pixels);
     bool is_held = m->config->vision.positions; /* Python holds the tower's output; not for qwen2_vl, qwen2_5_vl */
     if (!is_held) {
-        tensor_drop(e, seen->last);
-        seen->last = NULL;
+        tensor_drop(e, encoded->last);
+        encoded->last = NULL;
     }
     struct tensor *y = e->halted ? e->poison : tensor_keep(op_cat(e, (int)images, parts, 0));
-    if (is_held) seen->merged = merged;
+    if (is_held) encoded->merged = merged;
     else tensor_drop(e, merged);
-    engine_give_room(e, parts);
+    engine_free_host(e, parts);
     return y;
 }
 
 /* get_placeholder_mask() */
-static void make_masks(struct engine *e, struct decoder *m, struct seen_images *seen)
+static void make_masks(struct engine *e, struct decoder *m, struct encoded_images *encoded)
 {
     enum { IMAGE = 1, VIDEO };
-    seen->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, IMAGE));
-    seen->other_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, VIDEO));
+    encoded->mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, IMAGE));
+    encoded->other_mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, m->token_types, VIDEO));
     if (e->halted) return;
-    struct tensor *found = vision_count_placeholders(e, seen->mask);
-    struct tensor *others = vision_count(e, seen->other_mask);
+    struct tensor *found = vision_count_placeholders(e, encoded->mask);
+    struct tensor *others = vision_count(e, encoded->other_mask);
     tensor_drop_all(e, found, others);
 }
 
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+static void encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
-    seen->rows = features(e, m, seen);
+    encoded->rows = features(e, m, encoded);
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)(*embeddings)->a.dtype;
-    tensor_set(e, &seen->rows, op_to(e, seen->rows, dtype));
-    make_masks(e, m, seen);
-    vision_place(e, seen, embeddings);
-    seen->positions = vision_text_positions(e, m);
+    tensor_set(e, &encoded->rows, op_to(e, encoded->rows, dtype));
+    make_masks(e, m, encoded);
+    vision_scatter(e, encoded, embeddings);
+    encoded->positions = vision_text_positions(e, m);
 }
 
 #define QWEN_PARTS(block_modules, merger_modules) \
@@ -447,6 +448,6 @@ static void see(struct engine *e, struct decoder *m, struct tensor **embeddings,
 static const struct vision_parts qwen2_parts[] = QWEN_PARTS(plim_qwen2_vl_block, plim_qwen2_vl_merger),
                                  qwen2_5_parts[] = QWEN_PARTS(plim_qwen2_5_vl_block, plim_qwen2_vl_merger),
                                  qwen3_parts[] = QWEN_PARTS(plim_vision_block, plim_vision_merger);
-const struct vision_tower plim_tower_qwen2_vl = {.build = build, .see = see, .parts = qwen2_parts};
-const struct vision_tower plim_tower_qwen2_5_vl = {.build = build, .see = see, .parts = qwen2_5_parts};
-const struct vision_tower plim_tower_qwen3_vl = {.build = build, .see = see, .parts = qwen3_parts};
+const struct vision_tower plim_tower_qwen2_vl = {.build = build, .encode = encode, .parts = qwen2_parts};
+const struct vision_tower plim_tower_qwen2_5_vl = {.build = build, .encode = encode, .parts = qwen2_5_parts};
+const struct vision_tower plim_tower_qwen3_vl = {.build = build, .encode = encode, .parts = qwen3_parts};

@@ -116,17 +116,17 @@ static struct tensor *blocks_of(struct engine *e, const struct decoder *m)
     return y;
 }
 
-static void see(struct engine *e, struct decoder *m, struct tensor **embeddings, struct seen_images *seen)
+static void encode(struct engine *e, struct decoder *m, struct tensor **embeddings, struct encoded_images *encoded)
 {
     struct tensor *last = run(e, m, m->pixels);
-    seen->rows = project(e, m, last);
+    encoded->rows = project(e, m, last);
     tensor_drop(e, last);
-    vision_place_rows(e, m, seen, embeddings);
-    if (!e->halted) seen->blocks = blocks_of(e, m);
+    vision_scatter_rows(e, m, encoded, embeddings);
+    if (!e->halted) encoded->blocks = blocks_of(e, m);
 }
 
 static const struct vision_parts parts[] = {
     {"model.vision_tower.encoder.layers.%lld", plim_siglip_block, VISION_BLOCKS, MEETS_PATCHES, false},
     {"model.multi_modal_projector", plim_gemma3_projector, VISION_MERGER, MEETS_ROWS, false},
     {0}};
-const struct vision_tower plim_tower_gemma3 = {.build = build, .see = see, .parts = parts};
+const struct vision_tower plim_tower_gemma3 = {.build = build, .encode = encode, .parts = parts};

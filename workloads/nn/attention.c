@@ -185,7 +185,7 @@ static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, str
 {
     int64_t rows = mask->a.shape[0], tokens = tensor_elements(mask);
     struct tensor *lengths = tensor_keep(op_reduce(e, mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I32));
-    struct tensor *places = tensor_keep(op_places(e, op_view(e, mask, 1, &tokens), tokens - 1));
+    struct tensor *places = tensor_keep(op_nonzero(e, op_view(e, mask, 1, &tokens), tokens - 1));
     struct tensor *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
     engine_item(e, longest);
     tensor_drop(e, longest);
@@ -231,7 +231,7 @@ static struct tensor *look_for_documents(struct engine *e, struct tensor *positi
     struct tensor *row = tensor_keep(op_view(e, positions, 1, &tokens));
     struct tensor *least = op_reduce(e, row, 1, false, PLIM_BINARY_MIN, 1, PLIM_I64);
     struct tensor *begins = tensor_keep(op_compare(e, PLIM_BINARY_EQ, row, least));
-    struct tensor *places = tensor_keep(op_places(e, begins, documents));
+    struct tensor *places = tensor_keep(op_nonzero(e, begins, documents));
     tensor_drop(e, begins);
     struct tensor *parts[2] = {tensor_keep(op_to(e, places, PLIM_I32)),
                                tensor_keep(op_full(e, PLIM_I32, SHAPE(1), (double)tokens))};

@@ -10,9 +10,9 @@ enum { CHUNK = 64 };
  * named. */
 static struct tensor *in_fp32(struct engine *e, struct tensor *x)
 {
-    struct tensor *turned = tensor_keep(op_transpose(e, x, 1, 2));
-    struct tensor *y = tensor_hold(op_to_contiguous(e, turned, PLIM_F32));
-    tensor_drop(e, turned);
+    struct tensor *transposed = tensor_keep(op_transpose(e, x, 1, 2));
+    struct tensor *y = tensor_hold(op_to_contiguous(e, transposed, PLIM_F32));
+    tensor_drop(e, transposed);
     return y;
 }
 
@@ -131,8 +131,8 @@ static struct tensor *over_chunks(struct engine *e, struct rule *r)
         struct tensor *own = op_matmul(e, op_select(e, r->inside, 2, i), r->fresh);
         tensor_set(e, &all, op_set_part_(e, all, 2, i, op_add(e, r->seen, own)));
         struct tensor *kept = op_mul(e, state, op_select(e, r->chunk_decay, 2, i));
-        struct tensor *turned = op_transpose(e, op_select(e, r->qkv[K], 2, i), -1, -2);
-        tensor_set(e, &state, op_add(e, kept, op_matmul(e, turned, r->fresh)));
+        struct tensor *transposed = op_transpose(e, op_select(e, r->qkv[K], 2, i), -1, -2);
+        tensor_set(e, &state, op_add(e, kept, op_matmul(e, transposed, r->fresh)));
     }
     tensor_drop(e, state);
     return all;

@@ -105,7 +105,7 @@ struct dora {
     struct tensor *result; /* of the base; NULL if dropout changed the input */
 };
 
-static void look_at(struct engine *e, const struct linear *l, struct tensor *weight)
+static void access_weight(struct engine *e, const struct linear *l, struct tensor *weight)
 {
     nn_access_weight(e, l->lora->magnitude, NN_LINEAR, weight);
 }
@@ -122,7 +122,7 @@ static struct tensor *base_result(struct engine *e, const struct dora *d, struct
         return y;
     }
     if (!l->bias) return tensor_ref(d->result);
-    look_at(e, l, l->bias);
+    access_weight(e, l, l->bias);
     return tensor_keep(op_sub(e, d->result, l->bias));
 }
 
@@ -137,7 +137,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     bool was = tensor_enter(x);
     struct tensor *delta = adapter_weight(e, l), *sum;
     tensor_set(e, &delta, e->halted ? delta : op_to(e, delta, dtype));
-    look_at(e, l, l->weight);
+    access_weight(e, l, l->weight);
     struct tensor *weight = base_weight(e, l);
     tensor_set(e, &weight, e->halted ? weight : op_to(e, weight, dtype));
     struct tensor *constant = tensor_keep(e->halted ? e->poison : tensor_detach(e, delta));

@@ -11,7 +11,7 @@ static struct tensor *delta(struct engine *e, const struct lora_adapter *a, stru
 }
 
 /* lora_A.weight.dtype, read from outside that module. */
-static void look_at_type(struct engine *e, const struct lora_adapter *a)
+static void access_type(struct engine *e, const struct lora_adapter *a)
 {
     nn_access_weight(e, a->a, NN_ADAPTED, a->a);
 }
@@ -29,7 +29,7 @@ struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *
     const struct lora_adapter *a = l->lora;
     struct tensor *result = tensor_hold(y);
     enum plim_dtype dtype = (enum plim_dtype)result->a.dtype;
-    look_at_type(e, a);
+    access_type(e, a);
     struct tensor *input = tensor_hold(e->halted ? x : op_to(e, x, type_of(e, a->a)));
     tensor_set(e, &result,
                a->magnitude ? nn_dora(e, l, result, input) : op_add(e, result, delta(e, a, input)));
@@ -48,7 +48,7 @@ struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struc
     bool converts = !e->autocast.on;
     /* for Linear4bit peft copies the result: backward did not work on "a manipulated view" */
     struct tensor *result = tensor_keep(nn_is_int8(l) ? y : op_clone(e, y));
-    if (converts) look_at_type(e, a);
+    if (converts) access_type(e, a);
     struct tensor *input =
         tensor_hold(converts ? op_to(e, x, type_of(e, a->a)) : x);
     if (a->magnitude) {

@@ -12,8 +12,8 @@ static void make_factors(struct engine *e, struct lora_wrapper *w)
     enum plim_dtype dtype = (enum plim_dtype)a->weight->a.dtype;
     struct tensor *first = op_reshape(e, a->a, SHAPE(experts, rank, in));
     struct tensor *second = op_permute(e, op_reshape(e, a->b, SHAPE(out, rank, experts)), 3, (const int[]){2, 0, 1});
-    struct tensor *left = tensor_keep(a->turned ? op_transpose(e, first, -2, -1) : second);
-    struct tensor *right = tensor_keep(a->turned ? op_transpose(e, second, -2, -1) : first);
+    struct tensor *left = tensor_keep(a->transposed ? op_transpose(e, first, -2, -1) : second);
+    struct tensor *right = tensor_keep(a->transposed ? op_transpose(e, second, -2, -1) : first);
     w->left = tensor_hold(op_to(e, left, dtype));
     w->right = tensor_hold(op_to(e, right, dtype));
     tensor_drop_all(e, left, right);
@@ -61,7 +61,7 @@ void nn_unwrap(struct engine *e, struct lora_wrapper *w)
     w->left = w->right = NULL;
 }
 
-void nn_forget(struct engine *e, struct lora_wrapper *w)
+void nn_drop_value(struct engine *e, struct lora_wrapper *w)
 {
     if (w->value) tensor_drop(e, w->value);
     w->value = NULL;

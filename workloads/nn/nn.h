@@ -90,7 +90,7 @@ struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     /* For a parameter that is not a linear's weight: the number of matrices in it; a, (r * experts, in), and b, (out, r
      * * experts), have a part for each; 0: a linear. */
     int64_t experts;
-    bool turned;                /* the parameter is (experts, in, out), not (experts, out, in) */
+    bool transposed;             /* the parameter is (experts, in, out), not (experts, out, in) */
     const struct tensor *last;  /* the last parameter of the module that this one belongs to */
 };
 
@@ -157,10 +157,10 @@ struct lora_wrapper {
 void nn_wrap(struct engine *e, struct lora_wrapper *w, const struct lora_adapter *a);
 /* Returns the value to use for the parameter `weight`, lent. */
 struct tensor *nn_wrapped(struct engine *e, struct lora_wrapper *w, struct tensor *weight);
-/* Call after the module: nn_unwrap() drops the adapter's matrices; nn_forget() the value, which is dropped once all
+/* Call after the module: nn_unwrap() drops the adapter's matrices; nn_drop_value() the value, which is dropped once all
  * parameters of that module are unwrapped (parametrize.cached()). */
 void nn_unwrap(struct engine *e, struct lora_wrapper *w);
-void nn_forget(struct engine *e, struct lora_wrapper *w);
+void nn_drop_value(struct engine *e, struct lora_wrapper *w);
 /* Calls the hook for a running module, identified by `first` and `kind`, that accesses a weight of another module
  * (engine.modules); NULL and NN_MODEL: the model itself. */
 void nn_access_weight(struct engine *e, struct tensor *first, int kind, struct tensor *weight);
@@ -286,10 +286,10 @@ struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor 
 /* nn_rotate() of q and k (lent); only the first elements are rotated, as many as cos has; y is named and contiguous. */
 void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                      struct tensor *sin, struct tensor *y[2]);
-/* The same if Python rotates both before it concatenates either (phi, gpt_neox). `turned`: the rotated parts, named, if
- * they outlive the call as variables; NULL: each is freed once it is concatenated. */
+/* The same if Python rotates both before it concatenates either (phi, gpt_neox). `rotated`: the rotated parts, named,
+ * if they outlive the call as variables; NULL: each is freed once it is concatenated. */
 void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2]);
+                         struct tensor *sin, struct tensor *y[2], struct tensor *rotated[2]);
 /* The same for pairs of adjacent elements; rotated parts are freed once they are concatenated (glm). */
 void nn_rotate_pairs_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                                struct tensor *sin, struct tensor *y[2]);

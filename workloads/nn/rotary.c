@@ -137,23 +137,23 @@ struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
     struct tensor *straight = op_mul(e, x, cos);
-    struct tensor *turned = op_mul(e, rotate_half(e, x), sin);
-    struct tensor *y = op_add(e, straight, turned);
+    struct tensor *rotated = op_mul(e, rotate_half(e, x), sin);
+    struct tensor *y = op_add(e, straight, rotated);
     tensor_leave(e, x, was);
     return y;
 }
 
 /* cat((x1 cos - x2 sin, x2 cos + x1 sin)) of the parts x1 and x2, which float */
-static struct tensor *turn_parts(struct engine *e, struct tensor *part[2], struct tensor *cos, struct tensor *sin)
+static struct tensor *rotate_parts(struct engine *e, struct tensor *part[2], struct tensor *cos, struct tensor *sin)
 {
-    struct tensor *turned[2];
+    struct tensor *rotated[2];
     for (int i = 0; i < 2; i++) tensor_keep(part[i]);
     struct tensor *straight = op_mul(e, part[0], cos);
-    turned[0] = tensor_keep(op_sub(e, straight, op_mul(e, part[1], sin)));
+    rotated[0] = tensor_keep(op_sub(e, straight, op_mul(e, part[1], sin)));
     straight = op_mul(e, part[1], cos);
-    turned[1] = tensor_keep(op_add(e, straight, op_mul(e, part[0], sin)));
-    struct tensor *y = op_cat(e, 2, turned, -1);
-    tensor_drop_all(e, part[0], part[1], turned[0], turned[1]);
+    rotated[1] = tensor_keep(op_add(e, straight, op_mul(e, part[0], sin)));
+    struct tensor *y = op_cat(e, 2, rotated, -1);
+    tensor_drop_all(e, part[0], part[1], rotated[0], rotated[1]);
     return y;
 }
 
@@ -163,7 +163,7 @@ struct tensor *nn_rotate_halves(struct engine *e, struct tensor *x, struct tenso
     int64_t half = tensor_size(x, -1) / 2;
     struct tensor *part[2];
     op_split(e, x, -1, 2, (int64_t[]){half, half}, part);
-    return turn_parts(e, part, cos, sin);
+    return rotate_parts(e, part, cos, sin);
 }
 
 struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin)
@@ -172,7 +172,7 @@ struct tensor *nn_rotate_apart(struct engine *e, struct tensor *x, struct tensor
     bool was = tensor_enter(x);
     struct tensor *part[2] = {op_slice_steps(e, x, 0, 2), op_slice_steps(e, x, 1, 2)};
     tensor_leave(e, x, was);
-    return turn_parts(e, part, cos, sin);
+    return rotate_parts(e, part, cos, sin);
 }
 
 /* stack((-x2, x1), dim=-1).flatten(-2) of adjacent elements x1 and x2. */
@@ -232,10 +232,10 @@ void nn_rotate_complex(struct engine *e, struct tensor *const x[2], struct tenso
     if (e->halted) return;
     struct tensor *by = tensor_keep(op_unsqueeze(e, angles, 1));
     for (int i = 0; i < 2; i++) {
-        struct tensor *turned = op_view_complex(e, op_mul_complex(e, numbers[i], by));
+        struct tensor *rotated = op_view_complex(e, op_mul_complex(e, numbers[i], by));
         if (e->halted) break;
-        turned = op_reshape(e, turned, x[i]->a.ndim, x[i]->a.shape);
-        y[i] = tensor_hold(op_to(e, turned, (enum plim_dtype)x[i]->a.dtype));
+        rotated = op_reshape(e, rotated, x[i]->a.ndim, x[i]->a.shape);
+        y[i] = tensor_hold(op_to(e, rotated, (enum plim_dtype)x[i]->a.dtype));
     }
     tensor_drop_all(e, numbers[0], numbers[1], by);
 }
@@ -269,19 +269,19 @@ void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor 
 typedef struct tensor *rotation(struct engine *e, struct tensor *x, struct tensor *cos, struct tensor *sin);
 
 static void rotate_then_join(struct engine *e, rotation *rotate, struct tensor *const x[2], struct tensor *cos,
-                             struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
+                             struct tensor *sin, struct tensor *y[2], struct tensor *rotated[2])
 {
     struct tensor *turns[2], *stays[2], *own[2];
-    bool keep = turned != NULL;
-    if (!keep) turned = own;
-    for (int i = 0; i < 2; i++) y[i] = turned[i] = e->poison;
+    bool keep = rotated != NULL;
+    if (!keep) rotated = own;
+    for (int i = 0; i < 2; i++) y[i] = rotated[i] = e->poison;
     if (e->halted) return;
     for (int i = 0; i < 2; i++) cut(e, x[i], tensor_size(cos, -1), &turns[i], &stays[i]);
-    for (int i = 0; i < 2; i++) turned[i] = tensor_keep(rotate(e, turns[i], cos, sin));
+    for (int i = 0; i < 2; i++) rotated[i] = tensor_keep(rotate(e, turns[i], cos, sin));
     for (int i = 0; i < 2; i++) {
-        struct tensor *parts[2] = {turned[i], stays[i]};
+        struct tensor *parts[2] = {rotated[i], stays[i]};
         y[i] = tensor_keep(op_cat(e, 2, parts, -1));
-        if (!keep) tensor_drop(e, turned[i]);
+        if (!keep) tensor_drop(e, rotated[i]);
     }
     for (int i = 0; i < 2; i++) {
         tensor_drop(e, turns[i]);
@@ -290,9 +290,9 @@ static void rotate_then_join(struct engine *e, rotation *rotate, struct tensor *
 }
 
 void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
-                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
+                         struct tensor *sin, struct tensor *y[2], struct tensor *rotated[2])
 {
-    rotate_then_join(e, nn_rotate, x, cos, sin, y, turned);
+    rotate_then_join(e, nn_rotate, x, cos, sin, y, rotated);
 }
 
 void nn_rotate_pairs_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,

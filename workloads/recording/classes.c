@@ -45,7 +45,7 @@ struct classifier {
 
 /* --- lifetimes -------------------------------------------------------------------------------- */
 
-static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
+static enum plim_status note_allocation(void *user, uint32_t slot, uint32_t size)
 {
     struct classifier *c = user;
     uint32_t event = (uint32_t)c->walk.event;
@@ -57,7 +57,7 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
 }
 
 /* The second pass frees blocks of the first, and some of its own, which are known from the first. */
-static enum plim_status note_give(void *user, uint32_t slot)
+static enum plim_status note_release(void *user, uint32_t slot)
 {
     struct classifier *c = user;
     struct life *life = &c->lives[c->event_of_slot.items[slot]];
@@ -68,7 +68,7 @@ static enum plim_status note_give(void *user, uint32_t slot)
 
 static enum plim_status find_lives(struct classifier *c)
 {
-    static const struct plim_recorded_walker walker = {.take = note_take, .give = note_give};
+    static const struct plim_recorded_walker walker = {.allocate = note_allocation, .release = note_release};
     const struct plim_recorded_stream *stream = c->stream;
     enum plim_status st =
         plim_recorded_walk_begin(&c->walk, stream, PLIM_RECORDED_OUTSIDE + 1, &walker, c);

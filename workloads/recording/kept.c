@@ -63,7 +63,7 @@ static void leave_out(struct keeping *k)
     trace->events.count = events;
 }
 
-enum plim_status plim_trace_leave_out_kept(struct plim_trace *trace, int64_t *bytes, struct plim_error *err)
+enum plim_status plim_trace_drop_retained(struct plim_trace *trace, int64_t *bytes, struct plim_error *err)
 {
     struct plim_error none = PLIM_ERROR_INIT;
     struct keeping k = {.trace = trace};

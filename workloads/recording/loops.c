@@ -158,7 +158,7 @@ struct walked {
     uint64_t allocated;
 };
 
-static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
+static enum plim_status note_allocation(void *user, uint32_t slot, uint32_t size)
 {
     struct walked *w = user;
     const struct plim_recorded_size *of = &w->stream->sizes.items[size];
@@ -171,7 +171,7 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
     return is_there ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
 }
 
-static enum plim_status note_give(void *user, uint32_t slot)
+static enum plim_status note_release(void *user, uint32_t slot)
 {
     struct walked *w = user;
     const struct plim_traced event = {
@@ -203,7 +203,7 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
                               struct plim_error *err)
 {
     static const struct plim_recorded_walker walker = {
-        .take = note_take, .give = note_give, .empty_cache = note_empty_cache};
+        .allocate = note_allocation, .release = note_release, .empty_cache = note_empty_cache};
     struct plim_recorded_walk walk = {0};
     struct walked walked = {.stream = stream, .point = memory->point, .gpu = memory->gpu};
     enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &walked);

@@ -23,7 +23,7 @@ struct player_run {
     const struct plim_recorded_stream *stream;
     bool is_direct;
     size_t loop; /* the loop to whose micro-steps `micro_states` belong */
-    bool restless; /* micro-steps need cached memory to be freed, and never repeat */
+    bool retries_vary; /* micro-steps need cached memory to be freed, and never repeat */
     int64_t asked_bytes, guessed_bytes;
     int64_t live_bytes, live_peak_bytes; /* of direct allocations */
     int64_t small_bytes;
@@ -88,7 +88,7 @@ void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const 
     player->stop_user = user;
 }
 
-void plim_player_go_on(struct plim_player *player, int steps)
+void plim_player_set_min_steps(struct plim_player *player, int steps)
 {
     player->least_steps = steps;
 }
@@ -121,7 +121,7 @@ static enum plim_status change_small(struct plim_player *p, int64_t bytes)
     return PLIM_OK;
 }
 
-static enum plim_status take_direct(struct plim_player *p, int64_t bytes, struct held *out)
+static enum plim_status allocate_direct(struct plim_player *p, int64_t bytes, struct held *out)
 {
     bool shares = bytes <= SMALL_BYTES;
     out->bytes = plim_round_up(bytes, shares ? SMALL_ALIGNMENT : PLIM_PAGE_BYTES);
@@ -133,7 +133,7 @@ static enum plim_status take_direct(struct plim_player *p, int64_t bytes, struct
     return PLIM_OK;
 }
 
-static enum plim_status give_direct(struct plim_player *p, const struct held *held)
+static enum plim_status release_direct(struct plim_player *p, const struct held *held)
 {
     p->run.live_bytes -= held->bytes;
     if (held->bytes <= SMALL_BYTES) return change_small(p, -held->bytes);
@@ -162,7 +162,7 @@ static void note_classes(struct plim_player *p)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static enum plim_status take(void *user, uint32_t slot, uint32_t size)
+static enum plim_status allocate(void *user, uint32_t slot, uint32_t size)
 {
     struct plim_player *p = user;
     struct held held = {.memory_class = p->run.stream->events.items[p->walk.event].memory_class};
@@ -172,7 +172,7 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     p->run.asked_bytes = bytes;
     if (p->guessed.items[size] > p->run.guessed_bytes) p->run.guessed_bytes = p->guessed.items[size];
     if (!bytes) st = PLIM_OK; /* there is no such block at this size */
-    else if (p->run.is_direct) st = take_direct(p, bytes, &held);
+    else if (p->run.is_direct) st = allocate_direct(p, bytes, &held);
     else
         st = plim_allocator_malloc(p->allocator, bytes,
                                    p->run.stream->sizes.items[size].cuda_stream, &held.block);
@@ -185,12 +185,12 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     return st;
 }
 
-static enum plim_status give(void *user, uint32_t slot)
+static enum plim_status release(void *user, uint32_t slot)
 {
     struct plim_player *p = user;
     const struct held *held = &p->held.items[slot];
     count_class(p, held, -1);
-    if (p->run.is_direct) return give_direct(p, held);
+    if (p->run.is_direct) return release_direct(p, held);
     if (held->block) plim_allocator_free(p->allocator, held->block);
     return PLIM_OK;
 }
@@ -210,7 +210,7 @@ static uint64_t add_place(const struct plim_player *p, uint64_t state, uint32_t 
 {
     int64_t slot = plim_recorded_walk_slot(&p->walk, back, in_loop);
     const struct plim_block *block = slot < 0 ? NULL : p->held.items[slot].block;
-    state = (state ^ (block ? plim_block_place(block) : 0)) * 0x9e3779b97f4a7c15u;
+    state = (state ^ (block ? plim_block_position(block) : 0)) * 0x9e3779b97f4a7c15u;
     return state ^ state >> 32;
 }
 
@@ -250,7 +250,7 @@ static enum plim_status repeated(void *user, size_t loop, int64_t *left)
     while (back <= count && p->micro_states.items[count - back] != state) back++;
     bool is_known = back <= count;
     if (!is_known && count >= PLIM_REPLAY_PROOF_MICRO_STEPS) {
-        p->run.restless |= plim_allocator_statistics(p->allocator)->retries > 0;
+        p->run.retries_vary |= plim_allocator_statistics(p->allocator)->retries > 0;
         back = 1;
         is_known = true;
     }
@@ -260,7 +260,7 @@ static enum plim_status repeated(void *user, size_t loop, int64_t *left)
     return PLIM_OK;
 }
 
-static const struct plim_recorded_walker walker = {take, give, empty_cache, repeated};
+static const struct plim_recorded_walker walker = {allocate, release, empty_cache, repeated};
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
@@ -415,7 +415,7 @@ static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded
     return PLIM_OK;
 }
 
-static void judge(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
+static void set_verdict(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
 {
     out->retries = plim_allocator_statistics(p->allocator)->retries;
     out->guessed_bytes = p->run.guessed_bytes;
@@ -425,12 +425,12 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
         snprintf(out->why, sizeof(out->why), "out of memory: %lld bytes asked for in %s",
                  (long long)out->oom_asked_bytes, out->oom_where);
     }
-    bool restless = !st && !p->only_steps && (p->run.restless || plim_replay_is_restless(out));
-    if (restless)
+    bool retries_vary = !st && !p->only_steps && (p->run.retries_vary || plim_replay_has_unproven_retries(out));
+    if (retries_vary)
         snprintf(out->why, sizeof(out->why),
                  "out of memory: it has to free cached memory, and %d steps did not repeat",
                  PLIM_REPLAY_PROOF_STEPS);
-    if (st == PLIM_OOM || restless) out->verdict = PLIM_OOM;
+    if (st == PLIM_OOM || retries_vary) out->verdict = PLIM_OOM;
 }
 
 enum plim_status plim_player_run(struct plim_player *player,
@@ -445,7 +445,7 @@ enum plim_status plim_player_run(struct plim_player *player,
     enum plim_status st = prepare(player, point, accumulation, err);
     if (st) return st;
     st = play_steps(player, out);
-    judge(player, st, out);
+    set_verdict(player, st, out);
     if (stream->is_classified)
         memcpy(out->class_bytes, player->run.class_bytes_at_peak, sizeof(out->class_bytes));
     if (st == PLIM_OK || st == PLIM_OOM) {

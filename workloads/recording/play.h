@@ -27,7 +27,7 @@ void plim_player_destroy(struct plim_player **player);
 void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const void *user);
 
 /* In subsequent runs at least this many steps are played, even if they repeat. */
-void plim_player_go_on(struct plim_player *player, int steps);
+void plim_player_set_min_steps(struct plim_player *player, int steps);
 
 /* In subsequent runs exactly this many steps are played; 0: as many as needed. */
 void plim_player_only(struct plim_player *player, int64_t steps);

@@ -246,7 +246,7 @@ static enum plim_status read_events(const struct plim_reader *r, const struct pl
     return st;
 }
 
-static enum plim_status count_take(void *user, uint32_t slot, uint32_t size)
+static enum plim_status count_allocation(void *user, uint32_t slot, uint32_t size)
 {
     int64_t *held = user;
     (void)slot, (void)size;
@@ -254,7 +254,7 @@ static enum plim_status count_take(void *user, uint32_t slot, uint32_t size)
     return PLIM_OK;
 }
 
-static enum plim_status count_give(void *user, uint32_t slot)
+static enum plim_status count_release(void *user, uint32_t slot)
 {
     int64_t *held = user;
     (void)slot;
@@ -267,7 +267,7 @@ static enum plim_status count_give(void *user, uint32_t slot)
 static enum plim_status try_walk(const struct plim_recorded_stream *stream, int64_t accumulation,
                                  const char **wrong)
 {
-    static const struct plim_recorded_walker walker = {.take = count_take, .give = count_give};
+    static const struct plim_recorded_walker walker = {.allocate = count_allocation, .release = count_release};
     struct plim_recorded_walk walk = {0};
     int64_t held = 0, held_before = 0;
     size_t before = stream->before, count = stream->events.count;

@@ -118,7 +118,7 @@ static enum plim_status needs_more(const struct plim_trace *trace, size_t start,
     return PLIM_OK;
 }
 
-enum plim_status plim_trace_settle(struct plim_trace *trace, size_t *left_out, struct plim_error *err)
+enum plim_status plim_trace_drop_end(struct plim_trace *trace, size_t *left_out, struct plim_error *err)
 {
     bool more = true;
     size_t start, period, steps = trace->timed.count, count = trace->events.count;

@@ -63,7 +63,7 @@ static enum plim_status new_slot(struct plim_recorded_walk *w, uint32_t *slot)
     return PLIM_ARRAY_PUSH(&w->live, 0);
 }
 
-static enum plim_status take(struct plim_recorded_walk *w, uint32_t size)
+static enum plim_status allocate(struct plim_recorded_walk *w, uint32_t size)
 {
     uint32_t slot;
     enum plim_status st = new_slot(w, &slot);
@@ -71,16 +71,16 @@ static enum plim_status take(struct plim_recorded_walk *w, uint32_t size)
     const struct plim_recorded_reference reference = {++w->allocated, slot};
     w->live.items[slot] = reference.number;
     *made_at(w, w->allocated) = *outside_at(w, ++w->counted) = reference;
-    return w->walker->take(w->user, slot, size);
+    return w->walker->allocate(w->user, slot, size);
 }
 
-static enum plim_status give(struct plim_recorded_walk *w, uint32_t back, bool in_loop)
+static enum plim_status release(struct plim_recorded_walk *w, uint32_t back, bool in_loop)
 {
     int64_t slot = plim_recorded_walk_slot(w, back, in_loop);
     if (slot < 0) return PLIM_INVALID;
     w->live.items[slot] = 0;
     if (PLIM_ARRAY_PUSH(&w->free_slots, (uint32_t)slot) != PLIM_OK) return PLIM_NOMEM;
-    return w->walker->give(w->user, (uint32_t)slot);
+    return w->walker->release(w->user, (uint32_t)slot);
 }
 
 static enum plim_status empty_cache(struct plim_recorded_walk *w)
@@ -95,8 +95,8 @@ static enum plim_status walk_run(struct plim_recorded_walk *w, size_t from, size
     const struct plim_recorded_event *events = w->stream->events.items;
     enum plim_status st = PLIM_OK;
     for (size_t i = w->event = from; i < to && !st; w->event = ++i)
-        st = !events[i].frees  ? take(w, events[i].value)
-             : events[i].value ? give(w, events[i].value, in_loop)
+        st = !events[i].frees  ? allocate(w, events[i].value)
+             : events[i].value ? release(w, events[i].value, in_loop)
                                : empty_cache(w);
     return st;
 }

@@ -14,8 +14,8 @@
 
 /* Callbacks of a walk; a status other than PLIM_OK ends it. */
 struct plim_recorded_walker {
-    enum plim_status (*take)(void *user, uint32_t slot, uint32_t size); /* `size`: index of the stream's sizes */
-    enum plim_status (*give)(void *user, uint32_t slot);
+    enum plim_status (*allocate)(void *user, uint32_t slot, uint32_t size); /* `size`: index of the stream's sizes */
+    enum plim_status (*release)(void *user, uint32_t slot);
     enum plim_status (*empty_cache)(void *user); /* may be NULL */
     /* Called after each walk of a loop; may reduce `left`, the number of remaining walks. May be NULL. */
     enum plim_status (*repeated)(void *user, size_t loop, int64_t *left);

@@ -67,7 +67,7 @@ struct plim_liger_patches plim_family_liger(const struct plim_model_config *conf
                                             const struct plim_train_setting *setting)
 {
     if (!setting->liger) return (struct plim_liger_patches){0};
-    return plim_liger_taken(&plim_family_info(config->family)->liger, &setting->liger_kernels);
+    return plim_liger_selected(&plim_family_info(config->family)->liger, &setting->liger_kernels);
 }
 
 const struct plim_field_info *plim_field_info(enum plim_field field)

@@ -51,7 +51,7 @@ struct plim_vision {
     int64_t full_count;
 };
 
-static inline bool plim_vision_is_there(const struct plim_vision *vision)
+static inline bool plim_vision_exists(const struct plim_vision *vision)
 {
     return vision->layers || vision->has_no_blocks;
 }

@@ -31,7 +31,7 @@ bool plim_spec_key_given(const struct plim_spec *spec, const char *path)
            !plim_value_is_null(&key->value, (const char *)spec + key->offset);
 }
 
-void plim_spec_key_forget(struct plim_spec *spec, const char *path)
+void plim_spec_key_unset(struct plim_spec *spec, const char *path)
 {
     spec->given[plim_spec_key_find(path) - keys] = false;
 }

@@ -32,7 +32,7 @@ extern const struct plim_spec_shorthand plim_spec_shorthands[PLIM_SPEC_SHORTHAND
 
 /* Did the user give the key a value (spec->given) that is not null? */
 bool plim_spec_key_given(const struct plim_spec *spec, const char *path);
-void plim_spec_key_forget(struct plim_spec *spec, const char *path);
+void plim_spec_key_unset(struct plim_spec *spec, const char *path);
 
 /* Puts every key's default into `spec`. */
 enum plim_status plim_spec_key_defaults(struct plim_spec *spec,

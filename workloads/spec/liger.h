@@ -65,7 +65,7 @@ struct plim_liger_patches {
 };
 
 /* The patches of a family that remain with the requested kernels. */
-struct plim_liger_patches plim_liger_taken(const struct plim_liger_patches *all,
+struct plim_liger_patches plim_liger_selected(const struct plim_liger_patches *all,
                                            const struct plim_liger_kernels *asked);
 
 #endif

@@ -30,7 +30,7 @@ static inline bool plim_loop_is_llamafactory(enum plim_loop loop)
     return loop >= PLIM_LOOP_LLAMAFACTORY_DPO;
 }
 /* Does the loop compute all logits in passes of its own (workloads/train/passes.h)? */
-static inline bool plim_loop_makes_logits(enum plim_loop loop)
+static inline bool plim_loop_computes_logits(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_AXOLOTL_DPO;
 }
@@ -53,7 +53,7 @@ static inline bool plim_loop_disables_dropout(enum plim_loop loop)
     return is_of_trls || loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
 /* Are logits computed only for the tokens after a prompt? */
-static inline bool plim_loop_leaves_prompts(enum plim_loop loop)
+static inline bool plim_loop_skips_prompts(enum plim_loop loop)
 {
     return loop == PLIM_LOOP_SWIFT_SFT;
 }

@@ -522,7 +522,7 @@ const char *plim_spec_reentrant(const struct plim_spec *spec);
  * refused only here and not by plim_spec_load(). */
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 /* Is the spec refused only because experts would be loaded onto the GPU (train.made_on)? */
-bool plim_spec_leaves_experts(const struct plim_spec *spec);
+bool plim_spec_is_refused_for_experts(const struct plim_spec *spec);
 
 /* Sets every dropout that the model's family has to `p`, from 0 to 1 (`--dropout 0`). 0 also turns
  * layerdrop off, another value leaves it. */

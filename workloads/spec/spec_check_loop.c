@@ -91,7 +91,7 @@ static const char *why_not_loaded(const struct plim_spec *spec)
     return NULL;
 }
 
-bool plim_spec_leaves_experts(const struct plim_spec *spec)
+bool plim_spec_is_refused_for_experts(const struct plim_spec *spec)
 {
     return plim_is_loaded(spec->made_on) && spec->model.experts && !why_not_loaded(spec);
 }
@@ -165,7 +165,7 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 /* Refuses keys that only TRL's trainers have. */
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_leaves_prompts(spec->loop) && spec->prompt)
+    if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_skips_prompts(spec->loop) && spec->prompt)
         return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo, "
                          "trl-grpo or swift-sft: elsewhere it changes nothing", plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
@@ -337,7 +337,7 @@ static enum plim_status check_logits(const struct plim_spec *spec, struct plim_e
 {
     bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;
     const char *what = NULL;
-    if (!plim_loop_makes_logits(spec->loop)) return PLIM_OK;
+    if (!plim_loop_computes_logits(spec->loop)) return PLIM_OK;
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
     else if (spec->packing) what = "data.packing, which it does not have";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of which it takes no notice";

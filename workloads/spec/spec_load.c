@@ -309,7 +309,7 @@ enum plim_status plim_spec_load(const char *source, struct plim_spec *spec, stru
     const char *zoo = zoo_name(source);
     PLIM_TRY(zoo ? plim_zoo_read(zoo, &yaml, err) : read_source(source, &yaml, err));
     PLIM_TRY(load_document(&yaml, source, spec, err));
-    if (zoo) plim_spec_key_forget(spec, "data.seq"); /* set by the zoo, not by the user */
+    if (zoo) plim_spec_key_unset(spec, "data.seq"); /* set by the zoo, not by the user */
 out:
     plim_yaml_finish(&yaml);
     if (st != PLIM_OK) *spec = (struct plim_spec){0};

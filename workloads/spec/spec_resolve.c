@@ -192,7 +192,7 @@ static enum plim_status check_liger(const struct plim_spec *spec, struct plim_er
                          "train.liger is true, and Liger's kernels for %s are not supported, expected false "
                          "(plimsoll exec runs the training script as it is)", plim_family_names[model->family]);
     const struct plim_liger_patches *all = &plim_family_info(model->family)->liger;
-    struct plim_liger_patches liger = plim_liger_taken(all, &spec->liger_kernels);
+    struct plim_liger_patches liger = plim_liger_selected(all, &spec->liger_kernels);
     if (is_scored(model) && liger.loss != PLIM_LIGER_LOSS_NONE) /* apply_liger_kernel_to_llama() sets model.forward */
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, whose loss takes the place of a classification's forward and fails (it "
@@ -267,7 +267,8 @@ static enum plim_status check_cut(const struct plim_spec *spec, struct plim_erro
         return plim_fail(err, PLIM_SPEC,
                          "train.cut_cross_entropy is true and train.loop is %s, which is not supported, expected "
                          "trainer or plain", plim_loop_names[spec->loop]);
-    struct plim_liger_patches liger = plim_liger_taken(&plim_family_info(model->family)->liger, &spec->liger_kernels);
+    struct plim_liger_patches liger =
+        plim_liger_selected(&plim_family_info(model->family)->liger, &spec->liger_kernels);
     if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE) && liger.loss != PLIM_LIGER_LOSS_NONE)
         return plim_fail(err, PLIM_SPEC,
                          "train.cut_cross_entropy is true beside Liger's loss, of which axolotl refuses one, expected "

@@ -96,7 +96,7 @@ enum plim_status plim_spec_resolve_types(struct plim_spec *spec, struct plim_err
 {
     bool has_precision = plim_spec_key_given(spec, "train.precision");
     if (is_only_auto(&spec->weights) || !plim_spec_key_given(spec, "train.weights")) {
-        plim_spec_key_forget(spec, "train.weights");
+        plim_spec_key_unset(spec, "train.weights");
         spec->weights = default_weights(spec, has_precision);
     } else {
         struct plim_enum_axis weights = {0};

@@ -255,7 +255,7 @@ struct plim_images plim_spec_images(const struct plim_spec *spec)
     const struct plim_vision *v = &spec->model.vision;
     struct plim_images images = spec->images;
     images.pixels = 0;
-    if (!plim_vision_is_there(v)) return (struct plim_images){0};
+    if (!plim_vision_exists(v)) return (struct plim_images){0};
     if (images.count < 0) images.count = v->layers > 0 && !plim_family_info(spec->model.family)->mostly_text;
     if (!images.count) return (struct plim_images){0};
     if (v->image_size) {

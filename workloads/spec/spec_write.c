@@ -235,7 +235,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, freeze_encoder)) return !spec->freeze_encoder;
     bool freezes = spec->freeze_vision && spec->model.vision.layers;
     if (key->offset == offsetof(struct plim_spec, freeze_vision)) return !freezes;
-    if (is_below(key, "data.image")) return !plim_vision_is_there(&spec->model.vision);
+    if (is_below(key, "data.image")) return !plim_vision_exists(&spec->model.vision);
     if (key->offset == offsetof(struct plim_spec, precomputed_reference)) return !spec->precomputed_reference;
     if (key->offset == offsetof(struct plim_spec, preference_loss))
         return spec->loop != PLIM_LOOP_LLAMAFACTORY_DPO && spec->preference_loss == PLIM_PREFERENCE_SIGMOID;

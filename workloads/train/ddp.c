@@ -17,7 +17,7 @@ static bool sets_find_unused(const struct plim_train_setting *s, bool has_tower)
 
 static bool finds_unused(const struct ddp *d)
 {
-    return sets_find_unused(d->model->setting, plim_vision_is_there(&d->model->config->vision));
+    return sets_find_unused(d->model->setting, plim_vision_exists(&d->model->config->vision));
 }
 
 /* Returns a parameter's index in the list of trainable parameters. */

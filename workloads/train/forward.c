@@ -14,7 +14,7 @@ void forward_autocast(struct training_run *r, bool enters)
     else autocast_leave(r->e);
 }
 
-void forward_leave_fsdp(struct training_run *r, struct tensor **output)
+void forward_end_fsdp(struct training_run *r, struct tensor **output)
 {
     fsdp_after_forward(r->e, &r->fsdp, *output, &output, 1);
 }
@@ -30,7 +30,7 @@ struct tensor *forward_logits(struct training_run *r, struct decoder *m, const s
     struct tensor *loss = decoder_loss(e, m, &given, logits);
     forward_autocast(r, false);
     *logits = trainer_loop_widen(e, m, *logits, forward_is_mixed(r));
-    forward_leave_fsdp(r, loss ? &loss : logits);
+    forward_end_fsdp(r, loss ? &loss : logits);
     zero_leave_model(e, &r->zero, 1);
     return loss;
 }

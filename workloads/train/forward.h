@@ -9,7 +9,7 @@ bool forward_is_mixed(const struct training_run *r);
 /* Enters or leaves autocast; does nothing if the run does not use it. */
 void forward_autocast(struct training_run *r, bool enters);
 /* Ends FSDP2's forward of a model that returned a single tensor; may replace *output. */
-void forward_leave_fsdp(struct training_run *r, struct tensor **output);
+void forward_end_fsdp(struct training_run *r, struct tensor **output);
 /* Runs a forward of the model m that also returns its logits, cast to fp32 by accelerate's convert_outputs_to_fp32(),
  * named. Returns the loss, named, or NULL if the model computes none. `reduces`: the following backward reduces the
  * gradients. */

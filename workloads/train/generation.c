@@ -56,7 +56,7 @@ static struct tensor *last_of(struct engine *e, struct tensor *x)
     return copy;
 }
 
-static void drop_given(struct engine *e, struct generation *g)
+static void drop_inputs(struct engine *e, struct generation *g)
 {
     tensor_drop_all(e, g->given.inputs, g->given.positions, g->given.mask);
     g->given = (struct batch){0};
@@ -69,7 +69,7 @@ static void prepare(struct engine *e, struct generation *g)
     struct batch next = {.mask = tensor_ref(g->all_mask)};
     next.inputs = is_first ? tensor_keep(op_clone(e, g->ids)) : last_of(e, g->ids);
     next.positions = is_first ? tensor_ref(g->positions) : last_of(e, g->positions);
-    drop_given(e, g);
+    drop_inputs(e, g);
     g->given = next;
 }
 
@@ -132,7 +132,7 @@ static void pad_ended(struct engine *e, struct generation *g)
 }
 
 /* stopping_criteria(): whether each row has the maximum length or ends here, (N) bool, named. */
-static struct tensor *look_for_ends(struct engine *e, struct generation *g)
+static struct tensor *find_ends(struct engine *e, struct generation *g)
 {
     int64_t rows = rows_of(g);
     struct tensor *is_done = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(rows), 0));
@@ -155,7 +155,7 @@ static struct tensor *look_for_ends(struct engine *e, struct generation *g)
 /* Computes the results that the host waits for. */
 static void stop_check(struct engine *e, struct generation *g)
 {
-    struct tensor *done = look_for_ends(e, g);
+    struct tensor *done = find_ends(e, g);
     struct tensor *goes_on = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, done, 0));
     tensor_drop(e, done);
     tensor_set(e, &g->unfinished, op_mul(e, g->unfinished, goes_on));
@@ -189,7 +189,7 @@ static void step(struct engine *e, struct generation *g, generation_forward *for
 {
     prepare(e, g);
     struct tensor *logits = forward(user, &g->given, &g->cache);
-    if (g->cache.tokens == tensor_size(g->prompts, 1)) drop_given(e, g); /* _prefill() returned */
+    if (g->cache.tokens == tensor_size(g->prompts, 1)) drop_inputs(e, g); /* _prefill() returned */
     if (!e->halted) update(e, g);
     if (!e->halted) draw_next(e, g, logits, (uint64_t)g->cache.tokens);
     tensor_drop(e, logits);
@@ -197,7 +197,7 @@ static void step(struct engine *e, struct generation *g, generation_forward *for
 
 static void end(struct engine *e, struct generation *g)
 {
-    drop_given(e, g);
+    drop_inputs(e, g);
     decoder_cache_drop(e, &g->cache);
     tensor_drop_all(e, g->first_positions, g->positions, g->all_mask, g->unfinished, g->logits, g->scores,
                     g->chances, g->drawn, g->ends, g->padding, g->ids, g->prompts, g->mask);

@@ -591,6 +591,6 @@ uint64_t grpo_fingerprint(const struct grpo *g, uint64_t fingerprint)
     if (!g->model || !fingerprint) return fingerprint;
     struct tensor *list[SAMPLES];
     list_samples(&g->samples, list);
-    for (int i = 0; i < SAMPLES; i++) fingerprint = trainer_loop_add_place(fingerprint, list[i]);
+    for (int i = 0; i < SAMPLES; i++) fingerprint = trainer_loop_add_position(fingerprint, list[i]);
     return plim_hash(fingerprint, &g->steps, sizeof(g->steps)) | 1;
 }

@@ -109,18 +109,18 @@ static struct tensor *calculate(struct engine *e, int64_t own, int64_t world)
     return rewards;
 }
 
-static void tell(struct engine *e, struct tensor *number)
+static void read_item(struct engine *e, struct tensor *number)
 {
     engine_item(e, number);
     tensor_drop(e, number);
 }
 
 /* nanmean(x).item() and nanstd(x).item() */
-static void tell_both(struct engine *e, struct tensor *x)
+static void read_mean_and_std(struct engine *e, struct tensor *x)
 {
     struct tensor *all = grouped(e, x, 1);
-    tell(e, nanmean(e, all));
-    tell(e, nanstd(e, all));
+    read_item(e, nanmean(e, all));
+    read_item(e, nanstd(e, all));
     tensor_drop(e, all);
 }
 
@@ -145,9 +145,9 @@ struct tensor *grpo_rewards_compare(struct engine *e, int64_t own, int64_t world
     tensor_drop(e, zeros);
     replace(e, &advantages, tensor_keep(op_clone(e, advantages))); /* nan_to_num() of numbers */
     r->all_advantages = tensor_keep(op_clone(e, advantages));
-    tell_both(e, r->given);
+    read_mean_and_std(e, r->given);
     replace(e, &r->sums, weighted(e, r->given));
-    tell_both(e, r->sums);
+    read_mean_and_std(e, r->sums);
     struct tensor *part = e->halted ? NULL : tensor_hold(op_slice(e, advantages, 0, 0, own));
     tensor_drop(e, advantages);
     return part;

@@ -126,7 +126,8 @@ static void read_sum(struct engine *e, struct tensor *x)
 }
 
 /* Computes the reference's scores; those of the rows and of the KL divergence are kept. */
-static struct kto_scores judge(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
+static struct kto_scores score_by_reference(struct engine *e, const struct batch *batch, preference_forward *forward,
+                                            void *user)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
@@ -154,7 +155,7 @@ struct tensor *kto_loss(struct engine *e, const struct batch *batch, preference_
 {
     struct kto_scores own = score(e, batch, forward, user, false), reference = {0};
     struct kto_parts p = {0};
-    if (!e->halted) reference = judge(e, batch, forward, user);
+    if (!e->halted) reference = score_by_reference(e, batch, forward, user);
     if (e->halted) return NULL;
     struct tensor *kl = divergence(e, own.kl, reference.kl);
     int kinds = rows_of(batch, UNDESIRABLE) ? KINDS : UNDESIRABLE;

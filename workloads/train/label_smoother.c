@@ -37,7 +37,7 @@ static struct tensor *weigh(struct engine *e, double epsilon, struct tensor *nll
  * does. */
 static struct tensor *count_active(struct engine *e, const struct decoder *m, struct tensor *padding)
 {
-    if (decoder_takes_items(m) || e->halted) return NULL;
+    if (decoder_accepts_num_items(m) || e->halted) return NULL;
     struct tensor *wide = tensor_keep(op_to(e, padding, PLIM_I64)), *sum = measures_count(e, wide);
     tensor_drop(e, wide);
     struct tensor *active = tensor_keep(op_full(e, PLIM_I64, 0, NULL, (double)tensor_elements(padding)));
@@ -71,7 +71,7 @@ static struct tensor *smooth(struct engine *e, const struct decoder *m, struct t
  * images and text it has only gemma's. */
 static bool is_causal(const struct plim_model_config *c)
 {
-    return !plim_vision_is_there(&c->vision) || c->family == PLIM_FAMILY_GEMMA3 || c->family == PLIM_FAMILY_GEMMA4 ||
+    return !plim_vision_exists(&c->vision) || c->family == PLIM_FAMILY_GEMMA3 || c->family == PLIM_FAMILY_GEMMA4 ||
            c->family == PLIM_FAMILY_GEMMA4_UNIFIED;
 }
 

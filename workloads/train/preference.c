@@ -72,7 +72,7 @@ static struct scores score(struct engine *e, enum plim_preference_loss loss, con
 }
 
 /* compute_reference_log_probs(), without gradients; named */
-static struct pair judge(struct engine *e, enum plim_preference_loss loss, const struct batch *batch,
+static struct pair score_by_reference(struct engine *e, enum plim_preference_loss loss, const struct batch *batch,
                          preference_forward *forward, void *user)
 {
     bool grad = e->grad_enabled;
@@ -206,7 +206,7 @@ struct tensor *preference_loss(struct engine *e, const struct decoder *m, const 
     bool has_reference = plim_preference_has_reference(kind);
     struct scores s = score(e, kind, batch, forward, user, false);
     struct pair reference = {NULL, NULL};
-    if (has_reference && !e->halted) reference = judge(e, kind, batch, forward, user);
+    if (has_reference && !e->halted) reference = score_by_reference(e, kind, batch, forward, user);
     if (e->halted) return NULL;
     struct losses l = has_reference ? of_reference(e, s.log_probs, reference) : of_model_alone(e, kind, s.log_probs);
     struct tensor *likely = tensor_keep(op_neg(e, s.average)); /* -policy_chosen_logps_avg */

@@ -31,7 +31,7 @@ enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
         if (st) return st;
         replay.rank = of_rank.rank;
         if (n == 0) rank0_reserved_bytes = replay.peak_reserved_bytes;
-        bool decides = replay.verdict != PLIM_OK || plim_replay_is_restless(&replay); /* it does not fit provably */
+        bool decides = replay.verdict != PLIM_OK || plim_replay_has_unproven_retries(&replay); /* not proven to fit */
         if (n == 0 || decides || replay.peak_reserved_bytes > out->peak_reserved_bytes) *out = replay;
         out->rank0_reserved_bytes = rank0_reserved_bytes;
         if (decides) return PLIM_OK;

@@ -16,7 +16,7 @@ enum plim_status reference_create(struct engine *e, const struct plim_model_conf
     *reference = (struct reference){.setting = *setting};
     if (!is_wanted(setting) || setting->lora.r) return PLIM_OK;
     /* create_model_from_path(): with a device_map on one GPU, otherwise on the host, from which accelerate moves it. */
-    bool loads_itself = plim_loop_makes_logits(setting->loop);
+    bool loads_itself = plim_loop_computes_logits(setting->loop);
     bool is_alone = setting->sharding < PLIM_SHARDING_DDP || loads_itself;
     if (setting->made_on == PLIM_MADE_ON_CAST) reference->setting.weights = PLIM_WEIGHTS_BF16; /* which it keeps */
     reference->setting.made_on = is_alone ? PLIM_MADE_ON_LOADED : PLIM_MADE_ON_HOST;

@@ -124,7 +124,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         r->refusal = r->model.refusal;
         return PLIM_OK;
     }
-    vllm_meet(e, &r->setting, &r->link);
+    vllm_connect(e, &r->setting, &r->link);
     PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */
@@ -171,7 +171,7 @@ static void note_oom(const struct training_run *r, struct plim_replay *out)
                  (long long)(out->steps_done + r->steps_left_out + 1));
     else
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
-    if (r->restless)
+    if (r->retries_vary)
         snprintf(out->why, sizeof out->why,
                  "out of memory: it has to free cached memory, and %d micro-steps did not repeat",
                  PLIM_REPLAY_PROOF_MICRO_STEPS);

@@ -81,7 +81,7 @@ struct plim_replay {
 };
 
 /* For a proof: true if retries were needed (cached segments freed), and no repetition shows that later ones succeed. */
-static inline bool plim_replay_is_restless(const struct plim_replay *replay)
+static inline bool plim_replay_has_unproven_retries(const struct plim_replay *replay)
 {
     return replay->verdict == PLIM_OK && replay->retries > 0 && !replay->repeats_after;
 }

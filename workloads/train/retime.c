@@ -1,7 +1,7 @@
 #include "retime.h"
 #include <string.h>
 
-void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
+void plim_replay_record_load(struct plim_replay *replay, const struct plim_device_load *before,
                            const struct plim_device_load *after)
 {
     const struct plim_device_load load = plim_device_load_between(before, after);
@@ -20,6 +20,6 @@ bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_read
     /* If the last step repeats the one before, it was not run. */
     int last = replay->repeats_after && replay->repeats_after < steps ? steps - 2 : steps - 1;
     if (last >= 0)
-        plim_replay_note_load(replay, &readings[2 * last].load, &readings[2 * last + 1].load);
+        plim_replay_record_load(replay, &readings[2 * last].load, &readings[2 * last + 1].load);
     return true;
 }

@@ -6,7 +6,7 @@
 #include "replayed.h"
 
 /* Stores how busy the host and the device were in the step between two readings. */
-void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
+void plim_replay_record_load(struct plim_replay *replay, const struct plim_device_load *before,
                            const struct plim_device_load *after);
 
 /* Replaces the seconds of a replay by those of another GPU of its class: `readings` has the results of its score there

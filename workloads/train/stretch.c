@@ -29,6 +29,6 @@ void stretch_play_first_half(struct engine *e, struct tape *tape, const struct s
 void stretch_play_second_half(struct engine *e, struct tape *tape, const struct stretch *s)
 {
     tape_play(e, tape, s->middle, s->end);
-    tape_hand_over(e, tape, s->left);
+    tape_store_carried(e, tape, s->left);
     plim_device_repeat(e->device, &s->round, 1);
 }

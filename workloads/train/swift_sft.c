@@ -23,7 +23,7 @@ static struct tensor *pad(struct engine *e, struct tensor *x, bool in_front, dou
 }
 
 /* prepare_logits_to_keep() for one row: selects the tokens by a mask. */
-static void keep_by_mask(struct engine *e, const struct decoder *m, struct batch *b)
+static void select_by_mask(struct engine *e, const struct decoder *m, struct batch *b)
 {
     int64_t tokens = tensor_elements(b->labels), found = decoder_labels(m);
     struct tensor *mask = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, b->labels, PLIM_IGNORED_TARGET));
@@ -40,7 +40,7 @@ static void keep_by_mask(struct engine *e, const struct decoder *m, struct batch
 }
 
 /* The same for several rows: keeps the last tokens, as many as are needed by the row that needs most. */
-static void keep_last(struct engine *e, const struct decoder *m, struct batch *b)
+static void select_last(struct engine *e, const struct decoder *m, struct batch *b)
 {
     struct tensor *counts = op_compare_scalar(e, PLIM_BINARY_NE, b->labels, PLIM_IGNORED_TARGET);
     struct tensor *first = tensor_keep(op_argmax_last(e, op_to(e, counts, PLIM_I32)));
@@ -57,8 +57,8 @@ struct batch swift_prepare(struct engine *e, const struct decoder *m, const stru
     bool grad = e->grad_enabled;
     if (!is_swifts(e, m)) return prepared;
     e->grad_enabled = false;
-    if (tensor_size(batch->labels, 0) == 1) keep_by_mask(e, m, &prepared);
-    else keep_last(e, m, &prepared);
+    if (tensor_size(batch->labels, 0) == 1) select_by_mask(e, m, &prepared);
+    else select_last(e, m, &prepared);
     e->grad_enabled = grad;
     return prepared;
 }

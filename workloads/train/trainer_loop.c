@@ -70,7 +70,7 @@ static bool has_mean_loss(const struct trainer_loop *loop)
     enum plim_loop kind = loop->model->setting->loop;
     if (kind == PLIM_LOOP_SWIFT_SFT) return false; /* its model_accepts_loss_kwargs is True */
     bool is_of_pairs = plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
-    return is_of_pairs || !decoder_takes_items(loop->model);
+    return is_of_pairs || !decoder_accepts_num_items(loop->model);
 }
 
 /* GRPOTrainer's batches are prompts, which stay on the host; it creates its own tensors from them (grpo.h). */
@@ -204,7 +204,7 @@ struct tensor *trainer_loop_scale(struct engine *e, struct trainer_loop *loop, s
 }
 
 /* torch.isnan(loss) or torch.isinf(loss) */
-static void look_at(struct engine *e, struct tensor *loss)
+static void check_finite(struct engine *e, struct tensor *loss)
 {
     tensor_drop(e, tensor_keep(op_compare(e, PLIM_BINARY_NE, loss, loss)));
     struct tensor *size = tensor_keep(op_unary(e, loss, PLIM_UNARY_ABS));
@@ -215,15 +215,15 @@ static void look_at(struct engine *e, struct tensor *loss)
 void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, struct tensor *loss)
 {
     bool grad = e->grad_enabled, keeps = loop->model && !e->halted;
-    struct tensor *kept = keeps ? tensor_keep(tensor_detach(e, loss)) : NULL;
+    struct tensor *collected = keeps ? tensor_keep(tensor_detach(e, loss)) : NULL;
     tensor_drop(e, loss);
     if (!keeps) return;
     /* AxolotlDPOTrainer.training_step() */
     if (loop->model->setting->loop == PLIM_LOOP_AXOLOTL_DPO) plim_allocator_empty_cache(e->allocator);
     e->grad_enabled = false;
     tensor_drop(e, loop->loss);
-    loop->loss = kept;
-    look_at(e, kept);
+    loop->loss = collected;
+    check_finite(e, collected);
     e->grad_enabled = grad;
 }
 
@@ -235,7 +235,7 @@ void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop)
     loop->norm = NULL;
 }
 
-void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm)
+void trainer_loop_set_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm)
 {
     if (loop->model) loop->norm = norm;
     else tensor_drop(e, norm);
@@ -249,12 +249,12 @@ void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop)
 /* --- an evaluation ---------------------------------------------------------------------------- */
 
 /* Tensors kept from an evaluation's batches (EvalLoopContainer); named or NULL. */
-struct kept {
+struct collected {
     struct tensor *losses, *logits[TRAINER_LOGITS], *labels;
 };
 
 /* nested_concat(): copies everything kept so far each time. */
-static void keep(struct engine *e, struct tensor **all, struct tensor *more)
+static void append(struct engine *e, struct tensor **all, struct tensor *more)
 {
     if (*all) tensor_set(e, all, op_cat(e, 2, (struct tensor *[]){*all, more}, 0));
     else *all = tensor_ref(more);
@@ -280,24 +280,24 @@ static void compare_shapes(struct engine *e, const struct trainer_loop *loop, co
     tensor_drop(e, shape);
 }
 
-static void drop_kept(struct engine *e, struct kept *kept)
+static void drop_collected(struct engine *e, struct collected *collected)
 {
-    tensor_drop_all(e, kept->losses, kept->labels);
-    tensor_drop_list(e, kept->logits, TRAINER_LOGITS);
-    *kept = (struct kept){0};
+    tensor_drop_all(e, collected->losses, collected->labels);
+    tensor_drop_list(e, collected->logits, TRAINER_LOGITS);
+    *collected = (struct collected){0};
 }
 
 /* LLaMA-Factory's rm stage keeps the scores, and the labels if it sets their names (get_train_args() of
  * hparams/parser.py: with adapters). */
-static struct kept predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
+static struct collected predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                                   trainer_loop_forward *forward, void *user)
 {
-    struct kept kept = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
-    struct tensor *loss = forward(user, batch, kept.logits);
-    if (!loss) return kept; /* the engine halted */
-    kept.losses = tensor_keep(op_full_like(e, loss, 0)); /* its mean */
+    struct collected collected = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
+    struct tensor *loss = forward(user, batch, collected.logits);
+    if (!loss) return collected; /* the engine halted */
+    collected.losses = tensor_keep(op_full_like(e, loss, 0)); /* its mean */
     tensor_drop(e, loss);
-    return kept;
+    return collected;
 }
 
 /* Returns an output other than the logits that is not an ignored key: rope_deltas, or gemma3's image_hidden_states;
@@ -311,28 +311,28 @@ static struct tensor *take_output(struct decoder *m, const struct batch *batch)
 }
 
 /* prediction_step(); its results are named. */
-static struct kept predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
+static struct collected predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
                            trainer_loop_forward *forward, void *user)
 {
     struct tensor *logits[TRAINER_LOGITS] = {NULL};
     const struct plim_train_setting *setting = loop->model->setting;
     bool keeps = setting->evaluation.keeps != PLIM_PREDICTIONS_LOSS;
     if (setting->loop == PLIM_LOOP_LLAMAFACTORY_RM) return predict_scores(e, loop, batch, forward, user);
-    if (plim_loop_has_fused_head(setting->loop) || plim_loop_makes_logits(setting->loop)) {
+    if (plim_loop_has_fused_head(setting->loop) || plim_loop_computes_logits(setting->loop)) {
         struct tensor *own = forward(user, batch, logits);
         decoder_drop_output(e, loop->model);
-        return (struct kept){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
+        return (struct collected){own, {logits[0]}, keeps ? tensor_ref(batch->labels) : NULL};
     }
-    bool is_uncounted = has_own_loss(loop) || !decoder_takes_items(loop->model);
+    bool is_uncounted = has_own_loss(loop) || !decoder_accepts_num_items(loop->model);
     struct tensor *items = is_uncounted ? NULL : items_of(e, loop, batch, 1);
     struct tensor *loss = forward(user, batch, logits);
     if (items) tensor_set(e, &loss, op_mul_scalar_(e, loss, 1));
     struct tensor *mean = tensor_keep(op_full_like(e, loss, 0));
     tensor_drop_all(e, items, loss);
-    if (keeps) return (struct kept){mean, {logits[0], take_output(loop->model, batch)}, tensor_ref(batch->labels)};
+    if (keeps) return (struct collected){mean, {logits[0], take_output(loop->model, batch)}, tensor_ref(batch->labels)};
     tensor_drop(e, logits[0]);
     decoder_drop_output(e, loop->model);
-    return (struct kept){.losses = mean};
+    return (struct collected){.losses = mean};
 }
 
 /* This rank's logits are kept until all are gathered. */
@@ -347,18 +347,18 @@ static void gather_logits(struct engine *e, const struct trainer_loop *loop, str
 }
 
 /* The earlier logits are kept until all are concatenated. */
-static void keep_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], struct tensor *more[TRAINER_LOGITS])
+static void collect_logits(struct engine *e, struct tensor *all[TRAINER_LOGITS], struct tensor *more[TRAINER_LOGITS])
 {
     struct tensor *before[TRAINER_LOGITS] = {NULL};
     for (int i = 0; i < TRAINER_LOGITS && more[i]; i++) {
         before[i] = all[i] ? tensor_ref(all[i]) : NULL;
-        keep(e, &all[i], more[i]);
+        append(e, &all[i], more[i]);
     }
     tensor_drop_list(e, before, TRAINER_LOGITS);
 }
 
 /* losses.repeat(batch_size), concatenated with the earlier ones. */
-static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struct kept *all, struct kept *one)
+static void collect(struct engine *e, const struct trainer_loop *loop, struct collected *all, struct collected *one)
 {
     const int64_t rows = loop->model->setting->evaluation.batch;
     if (e->halted) return; /* then there may be no loss */
@@ -366,7 +366,7 @@ static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struc
     gather(e, loop, &repeated);
     tensor_drop(e, one->losses);
     one->losses = repeated;
-    keep(e, &all->losses, one->losses);
+    append(e, &all->losses, one->losses);
     if (!one->logits[0]) return;
     bool measures = loop->model->setting->evaluation.batch_metrics;
     if (one->labels) compare_shapes(e, loop, one->labels);
@@ -377,33 +377,33 @@ static void add_to_kept(struct engine *e, const struct trainer_loop *loop, struc
         one->logits[1] = NULL;
     }
     gather_logits(e, loop, one->logits);
-    if (!measures) keep_logits(e, all->logits, one->logits);
+    if (!measures) collect_logits(e, all->logits, one->logits);
     if (!one->labels) return;
     gather(e, loop, &one->labels);
-    if (!measures) keep(e, &all->labels, one->labels);
+    if (!measures) append(e, &all->labels, one->labels);
 }
 
 static void run_evaluation(struct engine *e, const struct trainer_loop *loop, trainer_loop_forward *forward, void *user)
 {
     const struct plim_evaluation *asked = &loop->model->setting->evaluation;
-    struct kept all = {0}, one = {0};
+    struct collected all = {0}, one = {0};
     struct batch batch = {0};
     for (int64_t i = 0; i < asked->batches && !e->halted; i++) {
         struct batch next = decoder_trainers_batch(e, loop->model, loop->seed);
         drop_batch(e, &batch);
         batch = next;
-        struct kept more = predict(e, loop, &batch, forward, user);
-        drop_kept(e, &one);
+        struct collected more = predict(e, loop, &batch, forward, user);
+        drop_collected(e, &one);
         one = more;
-        add_to_kept(e, loop, &all, &one);
+        collect(e, loop, &all, &one);
         bool gathers = asked->accumulation && (i + 1) % asked->accumulation == 0;
         if (!asked->batch_metrics && !gathers) continue;
-        if (!asked->batch_metrics) drop_kept(e, &all); /* copied to the host */
-        drop_kept(e, &one);
+        if (!asked->batch_metrics) drop_collected(e, &all); /* copied to the host */
+        drop_collected(e, &one);
         plim_allocator_empty_cache(e->allocator);
     }
-    drop_kept(e, &all);
-    drop_kept(e, &one);
+    drop_collected(e, &all);
+    drop_collected(e, &one);
     drop_batch(e, &batch);
 }
 
@@ -424,19 +424,19 @@ void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, st
 
 /* --- fingerprint ------------------------------------------------------------------------------ */
 
-uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x)
+uint64_t trainer_loop_add_position(uint64_t hash, const struct tensor *x)
 {
-    uint32_t place = x && x->storage && x->storage->block ? plim_block_place(x->storage->block) : 0;
+    uint32_t place = x && x->storage && x->storage->block ? plim_block_position(x->storage->block) : 0;
     return plim_hash(hash, &place, sizeof(place));
 }
 
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint)
 {
     if (!loop->model || !fingerprint) return fingerprint;
-    const struct tensor *const kept[] = {loop->items, loop->loss, loop->norm, loop->rates.last[0],
+    const struct tensor *const collected[] = {loop->items, loop->loss, loop->norm, loop->rates.last[0],
                                          loop->rates.last[1]};
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        fingerprint = trainer_loop_add_place(fingerprint, kept[i]);
+    for (size_t i = 0; i < sizeof(collected) / sizeof(collected[0]); i++)
+        fingerprint = trainer_loop_add_position(fingerprint, collected[i]);
     int64_t every = loop->model->setting->empty_cache_steps;
     if (every > 1) {
         int64_t at = loop->steps % every; /* the next step depends on it */
@@ -447,7 +447,7 @@ uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fing
     for (int64_t i = 0; i < loop->count; i++) {
         struct tensor *parts[BATCH_PARTS];
         parts_of(&loop->batches[i], parts);
-        for (size_t k = 0; k < BATCH_PARTS; k++) batches += trainer_loop_add_place(PLIM_HASH_START, parts[k]);
+        for (size_t k = 0; k < BATCH_PARTS; k++) batches += trainer_loop_add_position(PLIM_HASH_START, parts[k]);
     }
     return plim_hash(fingerprint, &batches, sizeof(batches)) | 1;
 }

@@ -75,7 +75,7 @@ void trainer_loop_end_micro_step(struct engine *e, struct trainer_loop *loop, st
 /* Call at the start of an update, then when the norm of its gradients is known, which is taken (NULL: there is
  * none). */
 void trainer_loop_begin_update(struct engine *e, struct trainer_loop *loop);
-void trainer_loop_take_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
+void trainer_loop_set_norm(struct engine *e, struct trainer_loop *loop, struct tensor *norm);
 /* Call after the optimizer's step, while the gradients still exist. */
 void trainer_loop_after_update(struct engine *e, struct trainer_loop *loop);
 
@@ -88,10 +88,9 @@ typedef struct tensor *trainer_loop_forward(void *user, const struct batch *batc
 void trainer_loop_evaluate(struct engine *e, const struct trainer_loop *loop, struct decoder *model,
                            trainer_loop_forward *forward, void *user);
 
-/* For the proof that steps repeat, which requires that the next step frees the same memory. Adds to `hash` the place
- * that x's memory had when the allocator's fingerprint was taken (plim_block_place()), or 0 if it has none, and returns
- * it. */
-uint64_t trainer_loop_add_place(uint64_t hash, const struct tensor *x);
+/* For the proof that steps repeat, which requires that the next step frees the same memory. Adds to `hash` the position
+ * of x's block in the allocator's last fingerprint (plim_block_position()), or 0 if it has none, and returns it. */
+uint64_t trainer_loop_add_position(uint64_t hash, const struct tensor *x);
 uint64_t trainer_loop_fingerprint(const struct trainer_loop *loop, uint64_t fingerprint);
 
 #endif

@@ -42,13 +42,13 @@ static double loss_of(struct engine *e, const struct tensor *loss)
     return NAN;
 }
 
-static void look_for_stop(struct training_run *r)
+static void check_stop(struct training_run *r)
 {
     if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
 }
 
 /* Ends FSDP2's forward for the outputs of TRL's fused head, in the order of their fields (FusedCausalLMOutput). */
-static void leave_fsdp(struct training_run *r, struct fused_output *out)
+static void end_fsdp(struct training_run *r, struct fused_output *out)
 {
     struct tensor **const outputs[FSDP_OUTPUTS] = {&out->loss, &out->log_probs, &out->entropy, &out->mean_logits,
                                                    &out->aux_loss};
@@ -74,7 +74,7 @@ static struct fused_output run_fused(struct training_run *r, struct decoder *m, 
     forward_autocast(r, true);
     struct fused_output out = decoder_fused(e, m, &given, wanted);
     forward_autocast(r, false);
-    leave_fsdp(r, &out);
+    end_fsdp(r, &out);
     zero_leave_model(e, &r->zero, 1);
     return out;
 }
@@ -99,7 +99,7 @@ static struct tensor *measure_again(struct training_run *r, const struct batch *
 
 /* Returns the reference's outputs for the rows: those of a separate model, or of the trained one without its adapters.
  * `reduces`: the following backward reduces the gradients. */
-static struct fused_output judge(struct training_run *r, const struct batch *batch, bool reduces)
+static struct fused_output run_reference(struct training_run *r, const struct batch *batch, bool reduces)
 {
     struct engine *e = r->e;
     bool grad = e->grad_enabled, evaluates = e->evaluates, has_own = r->reference.model.family;
@@ -128,7 +128,7 @@ static struct tensor *trl_loss(struct training_run *r, struct fused_output *fuse
     if (r->setting.loop == PLIM_LOOP_TRL_SFT)
         return sft_loss(e, *fused, batch, trains ? r->trainer.items : NULL, &r->model, NULL, held);
     struct dpo_compared compared = {.model = *fused, .log_probs = dpo_log_probs(e, fused)};
-    compared.reference = judge(r, batch, reduces);
+    compared.reference = run_reference(r, batch, reduces);
     return dpo_loss(e, &compared, batch, &r->model, trains);
 }
 
@@ -146,7 +146,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
     struct batch batch = r->batch;
-    if (plim_loop_makes_logits(r->setting.loop))
+    if (plim_loop_computes_logits(r->setting.loop))
         return passes_loss(r, &batch, reduces, NULL);
     struct fused_output fused = {0};
     struct sft_held held = {0};
@@ -173,8 +173,8 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
         if (is_fused) ddp_copy_scores(e, &r->ddp, &fused);
         else ddp_copy_outputs(e, &r->ddp, &loss, &r->trainer.logits, &r->model.encoded);
     }
-    if (is_fused) leave_fsdp(r, &fused);
-    else forward_leave_fsdp(r, loss ? &loss : &r->trainer.logits);
+    if (is_fused) end_fsdp(r, &fused);
+    else forward_end_fsdp(r, loss ? &loss : &r->trainer.logits);
     zero_leave_model(e, &r->zero, fused.aux_loss && fused.aux_loss->requires_grad ? 2 : 1);
     if (is_fused) loss = trl_loss(r, &fused, &batch, true, reduces, &held);
     sft_held_drop(e, &held);
@@ -197,7 +197,7 @@ static void run_micro_step(struct training_run *r, struct plim_replay_step *s, b
                            struct stretch *recorded)
 {
     struct engine *e = r->e;
-    look_for_stop(r);
+    check_stop(r);
     if (e->halted) return;
     training_run_enter(r, "forward");
     struct tensor *loss = run_forward(r, last || r->setting.reduction == PLIM_REDUCTION_EACH);
@@ -228,7 +228,7 @@ static void play_micro_step(struct training_run *r, struct plim_replay_step *s,
                             const struct stretch *recorded)
 {
     struct engine *e = r->e;
-    look_for_stop(r);
+    check_stop(r);
     training_run_enter(r, "forward");
     stretch_play_first_half(e, r->tape, recorded);
     s->after_forward_bytes = engine_allocated(e);
@@ -267,7 +267,7 @@ static void run_update(struct training_run *r)
     if (r->setting.clip > 0 || r->trainer.model) { /* without a limit Trainer computes the norm nevertheless */
         scaler_unscale(e, &r->scaler, &r->optimizer);
         double limit = r->setting.clip > 0 ? r->setting.clip : INFINITY;
-        trainer_loop_take_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, limit));
+        trainer_loop_set_norm(e, &r->trainer, clip_grad_norm(e, &r->optimizer, limit));
     }
     scaler_step(e, &r->scaler, &r->optimizer);
     scaler_update(e, &r->scaler);
@@ -353,8 +353,8 @@ static int64_t period_of_micro_steps(struct training_run *r)
 {
     int64_t period = (int64_t)training_run_since_this_state(r, r->micro_states);
     if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
-    r->restless = training_run_retries(r) > 0;
-    if (r->restless) { /* memory did not run out, but may do so later */
+    r->retries_vary = training_run_retries(r) > 0;
+    if (r->retries_vary) { /* memory did not run out, but may do so later */
         r->e->oom_asked_bytes = 0;
         engine_halt(r->e, HALT_OOM);
     }
@@ -469,7 +469,7 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     }
     micro_steps(r, s);
     update(r);
-    storage_note_moment(e); /* its end */
+    storage_record_moment(e); /* its end */
     e->memory.timeline = NULL;
     st = plim_device_now(e->device, &end);
     if (st != PLIM_OK) engine_fail(e, st);
@@ -481,7 +481,7 @@ void training_run_step(struct training_run *r, struct plim_replay_step *s)
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
     plim_device_load(e->device, &after);
-    plim_replay_note_load(&r->out, &before, &after);
+    plim_replay_record_load(&r->out, &before, &after);
     r->out.communication_seconds = r->link.waited - waited;
 }
 
@@ -521,7 +521,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct engine *e = r->e;
     bool has_head = plim_loop_has_fused_head(r->setting.loop);
     *logits = NULL;
-    if (plim_loop_makes_logits(r->setting.loop))
+    if (plim_loop_computes_logits(r->setting.loop))
         return passes_loss(r, batch, false, logits);
     if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
     const struct batch prepared = swift_prepare(e, &r->model, batch);

@@ -62,7 +62,7 @@ struct training_run {
     struct stretch first, further, update;
     bool records; /* sections may be played once they are recorded */
     int64_t retries_left_out;                 /* of micro-steps that were skipped */
-    bool restless; /* micro-steps of a step need retries, and their states do not repeat */
+    bool retries_vary; /* micro-steps of a step need retries, and their states do not repeat */
     enum plim_status st;      /* of building */
     struct plim_replay out; /* so far; class_bytes and verdict are set at the end */
 };

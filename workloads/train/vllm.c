@@ -40,7 +40,7 @@ static void wake_up_and_sleep(struct engine *e, int64_t bytes)
     uint64_t address;
     if (!bytes || e->halted) return;
     enum plim_status st = plim_device_segment_get(e->device, bytes, &address);
-    if (st) storage_lacks(e, st, bytes, PLIM_MEMORY_TEMPORARIES);
+    if (st) storage_out_of_memory(e, st, bytes, PLIM_MEMORY_TEMPORARIES);
     else plim_device_segment_return(e->device, address, bytes);
 }
 
@@ -125,7 +125,7 @@ void vllm_sync(struct engine *e, const struct decoder *m, bool is_first)
 
 /* --- ranks ------------------------------------------------------------------------------------ */
 
-void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link)
+void vllm_connect(struct engine *e, const struct plim_train_setting *setting, struct link *link)
 {
     if (setting->loop != PLIM_LOOP_TRL_GRPO || setting->grpo.vllm == PLIM_VLLM_NONE) return;
     if (is_colocated(setting)) {

@@ -18,7 +18,7 @@
 
 /* Connects the trainer to vLLM, after the trained model was created: a server's communicator is tested, or an engine is
  * created, which frees cached memory; then the ranks wait for one another. Does nothing in other loops. */
-void vllm_meet(struct engine *e, const struct plim_train_setting *setting, struct link *link);
+void vllm_connect(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* Objects that ranks exchange, pickled and through the GPU: each rank its `rows` prompts, and rank 0 the server's
  * answers, with the id and log-probability of each token. Ids are assumed to be the longest of the vocabulary. An

@@ -101,7 +101,7 @@ static void all_gather(struct engine *e, struct zero3 *z, size_t count, struct z
     int64_t bytes = 0;
     if (!count || e->halted) return;
     struct zero3_all_gather *g = new_all_gather(z);
-    *g = (struct zero3_all_gather){.first = list[0], .waiting = count, .region = checkpoint_hold(e)};
+    *g = (struct zero3_all_gather){.first = list[0], .waiting = count, .region = checkpoint_retain(e)};
     for (size_t i = 0; i < count; i++) {
         struct zero3_parameter *p = list[i];
         bytes += bytes_of(p, p->partition_size * z->zero->world);
@@ -148,7 +148,7 @@ static void wait_for(struct engine *e, struct zero3 *z, struct zero3_parameter *
         for (struct zero3_parameter *q = first; q; q = q->next)
             if (is_integer(q) == integers) copy_out(e, q, g->flat[integers]);
     if (--g->waiting == 0) {
-        checkpoint_let_go(e, g->region);
+        checkpoint_release(e, g->region);
         for (int integers = 0; integers < 2; integers++) drop(e, &g->flat[integers]);
     }
     e->stream = 0;

@@ -10,7 +10,7 @@ static enum plim_dialogue_outcome ask(struct plim_dialogue *dialogue, int gpus,
     const struct plim_expectation expectation = {.phase = PLIM_PHASE_STARTING};
     enum plim_dialogue_outcome outcome = plim_dialogue_hello(dialogue, death, err);
     if (outcome != PLIM_DIALOGUE_REPLIED) return outcome;
-    return plim_dialogue_ask(dialogue, &request, PLIM_MESSAGE_REDUCED, &expectation, reply, death,
+    return plim_dialogue_request(dialogue, &request, PLIM_MESSAGE_REDUCED, &expectation, reply, death,
                              err);
 }
 
@@ -49,7 +49,7 @@ enum plim_status plim_worker_all_reduce(const struct plim_all_reduce_request *re
     switch (ask(&dialogue, request->gpus, &reply, &death, err)) {
     case PLIM_DIALOGUE_REPLIED:
         st = judge(&reply, request->gpus, out, err);
-        plim_dialogue_say_bye(&dialogue);
+        plim_dialogue_shut_down(&dialogue);
         break;
     case PLIM_DIALOGUE_DIED:
         st = plim_fail(err, death.verdict, "%s", death.why);

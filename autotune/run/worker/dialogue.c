@@ -76,7 +76,7 @@ static enum plim_dialogue_outcome die_of_stream(struct plim_dialogue *d,
     return plim_worker_die(death, PLIM_CRASHED, "the worker %s", how);
 }
 
-void plim_dialogue_say_bye(struct plim_dialogue *d)
+void plim_dialogue_shut_down(struct plim_dialogue *d)
 {
     const struct plim_message bye = {.kind = PLIM_MESSAGE_BYE};
     int status;
@@ -194,7 +194,7 @@ enum plim_dialogue_outcome plim_dialogue_hello(struct plim_dialogue *d,
 }
 
 enum plim_dialogue_outcome
-plim_dialogue_ask(struct plim_dialogue *d, const struct plim_message *request,
+plim_dialogue_request(struct plim_dialogue *d, const struct plim_message *request,
                   enum plim_message_kind wanted, const struct plim_expectation *expectation,
                   struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
 {

@@ -75,13 +75,13 @@ struct plim_expectation {
 
 /* Sends a request and waits for its reply, of the kind `wanted` or FAILED. `out` is valid until the next call. */
 enum plim_dialogue_outcome
-plim_dialogue_ask(struct plim_dialogue *dialogue, const struct plim_message *request,
+plim_dialogue_request(struct plim_dialogue *dialogue, const struct plim_message *request,
                   enum plim_message_kind wanted, const struct plim_expectation *expectation,
                   struct plim_message *out, struct plim_worker_death *death,
                   struct plim_error *err);
 
 /* Asks the worker to exit, and waits a moment for that. */
-void plim_dialogue_say_bye(struct plim_dialogue *dialogue);
+void plim_dialogue_shut_down(struct plim_dialogue *dialogue);
 /* Kills the worker, if there is one, and waits for its end. */
 void plim_dialogue_end(struct plim_dialogue *dialogue);
 /* Ends the worker, reaps earlier ones that did not end in time, and frees memory. */

@@ -7,7 +7,7 @@ static bool has_run(const struct plim_leaks *leaks, const struct plim_setting *s
     return false;
 }
 
-enum plim_status plim_leaks_note(struct plim_leaks *leaks, const struct plim_setting *setting,
+enum plim_status plim_leaks_add(struct plim_leaks *leaks, const struct plim_setting *setting,
                                  int64_t missing_bytes)
 {
     if (has_run(leaks, setting)) {

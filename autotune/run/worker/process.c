@@ -92,7 +92,7 @@ out:
 }
 
 /* The descriptor is moved above those of a worker, which dup2() sets one after the other and might overwrite it. */
-int plim_process_make_memo(void)
+int plim_process_create_memo(void)
 {
     enum { FIRST = 10 };
     int fd = memfd_create("plimsoll-memo", MFD_CLOEXEC);

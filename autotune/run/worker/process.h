@@ -37,7 +37,7 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
 
 /* Creates the memo, an empty file in memory that successive workers share. Returns a descriptor that the caller closes,
  * or -1 on failure. */
-int plim_process_make_memo(void);
+int plim_process_create_memo(void);
 
 /* Waits at most `seconds` for the worker to end. Returns true if it has; then *status is its wait status, or
  * PLIM_EXIT_UNSEEN (base/exit_status.h) if it was reaped elsewhere, and `process` may be started again. */

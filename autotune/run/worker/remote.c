@@ -95,7 +95,7 @@ static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim
     const struct plim_expectation expectation = {.phase = PLIM_PHASE_STARTING};
     enum plim_dialogue_outcome outcome = plim_dialogue_hello(&r->dialogue, death, err);
     if (outcome != PLIM_DIALOGUE_REPLIED) return outcome;
-    return plim_dialogue_ask(&r->dialogue, &request, PLIM_MESSAGE_OPENED, &expectation, out, death,
+    return plim_dialogue_request(&r->dialogue, &request, PLIM_MESSAGE_OPENED, &expectation, out, death,
                              err);
 }
 
@@ -192,7 +192,7 @@ ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_
         .phase = PLIM_PHASE_OPENING,
         .prediction = r->config.predict ? r->config.predict(r->config.user, setting) : 0,
         .timing_seconds = request.run.timing_seconds};
-    return plim_dialogue_ask(&r->dialogue, &request, PLIM_MESSAGE_RESULT, &expectation, out, death,
+    return plim_dialogue_request(&r->dialogue, &request, PLIM_MESSAGE_RESULT, &expectation, out, death,
                              err);
 }
 
@@ -377,7 +377,7 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     r->config.all_reduce = NULL;
     if (config->all_reduce) r->all_reduce = *config->all_reduce;
     r->dialogue = (struct plim_dialogue)PLIM_DIALOGUE_INIT;
-    r->dialogue.memo_fd = plim_process_make_memo();
+    r->dialogue.memo_fd = plim_process_create_memo();
     r->dialogue.stop = config->stop;
     r->dialogue.log = config->log;
     r->dialogue.deadlines = r->config.deadlines;
@@ -404,7 +404,7 @@ void plim_remote_destroy(struct plim_remote **remote)
 {
     struct plim_remote *r = *remote;
     if (!r) return;
-    if (r->ready && !must_stop(r, NULL)) plim_dialogue_say_bye(&r->dialogue);
+    if (r->ready && !must_stop(r, NULL)) plim_dialogue_shut_down(&r->dialogue);
     plim_dialogue_finish(&r->dialogue);
     if (r->dialogue.memo_fd >= 0) close(r->dialogue.memo_fd);
     free(r->uri);

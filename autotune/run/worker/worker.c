@@ -186,7 +186,7 @@ static enum plim_status run_steps(struct worker *w, struct plim_message_result *
         if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
         result->finite &= is_good(w, &step);
         if (i == 1) continue;
-        plim_warmth_note(&w->warmth, step.seconds);
+        plim_warmth_record(&w->warmth, step.seconds);
         steps.seconds[steps.count++] = step.seconds;
     }
     return worker_measure(w, &steps, step.seconds, result, err);
@@ -218,7 +218,7 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     if (st) return st;
     result->free_after_bytes = plim_device_free_bytes(w->device);
     int64_t missing = result->free_before_bytes - result->free_after_bytes;
-    st = plim_leaks_note(&w->leaks, &w->in.run.setting, missing);
+    st = plim_leaks_add(&w->leaks, &w->in.run.setting, missing);
     result->suspect = plim_leaks_are_too_many(&w->leaks) || plim_device_is_suspect(w->device);
     return st;
 }

@@ -231,7 +231,7 @@ ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
     struct plan *plan = plan_of(descriptor);
     struct pack *pack = pack_of(descriptor);
     if (!plan && !pack) {
-        plim_dnn_note_gone(descriptor);
+        plim_dnn_descriptor_destroyed(descriptor);
         return use_backend()->destroy(descriptor);
     }
     if (plan) plan->mark = NULL;
@@ -276,7 +276,7 @@ ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, i
     if (type == DNN_OF_HANDLE) return 0;
     int failed = use_backend()->set(descriptor, attribute, type, count, values);
     if (!failed && type == DNN_OF_DESCRIPTOR)
-        plim_dnn_note_set(&backend, descriptor, attribute, count, values);
+        plim_dnn_attribute_set(&backend, descriptor, attribute, count, values);
     return failed;
 }
 
@@ -293,7 +293,7 @@ ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int t
     int failed = use_backend()->get(descriptor, attribute, type, asked, &given, values);
     if (count) *count = given;
     if (!failed && attribute == DNN_HEURISTICS_RESULTS)
-        plim_dnn_note_results(descriptor, given < asked ? given : asked, values);
+        plim_dnn_results_returned(descriptor, given < asked ? given : asked, values);
     return failed;
 }
 

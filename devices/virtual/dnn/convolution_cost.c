@@ -114,7 +114,7 @@ static void note_product(const struct plim_dnn_backend *backend, const void *des
     if (attribute == DNN_MATMUL_C) attention->scores = tensor;
 }
 
-void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descriptor,
+void plim_dnn_attribute_set(const struct plim_dnn_backend *backend, const void *descriptor,
                        int attribute, int64_t count, const void *values)
 {
     const void *of;
@@ -135,7 +135,7 @@ void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descr
     pthread_mutex_unlock(&lock);
 }
 
-void plim_dnn_note_results(const void *heuristics, int64_t count, const void *values)
+void plim_dnn_results_returned(const void *heuristics, int64_t count, const void *values)
 {
     const void *config;
     pthread_mutex_lock(&lock);
@@ -146,7 +146,7 @@ void plim_dnn_note_results(const void *heuristics, int64_t count, const void *va
     pthread_mutex_unlock(&lock);
 }
 
-void plim_dnn_note_gone(const void *descriptor)
+void plim_dnn_descriptor_destroyed(const void *descriptor)
 {
     pthread_mutex_lock(&lock);
     struct note *note = find(descriptor);

@@ -19,10 +19,10 @@ struct plim_dnn_convolution {
 };
 
 /* To be called when an attribute was set, when results were returned, and when a descriptor was destroyed. */
-void plim_dnn_note_set(const struct plim_dnn_backend *backend, const void *descriptor,
+void plim_dnn_attribute_set(const struct plim_dnn_backend *backend, const void *descriptor,
                        int attribute, int64_t count, const void *values);
-void plim_dnn_note_results(const void *heuristics, int64_t count, const void *values);
-void plim_dnn_note_gone(const void *descriptor);
+void plim_dnn_results_returned(const void *heuristics, int64_t count, const void *values);
+void plim_dnn_descriptor_destroyed(const void *descriptor);
 
 /* cudnnBackendNumericalNote_t, as bits. */
 enum {

@@ -47,7 +47,7 @@ static int context_device(const void *context)
 
 int plim_driver_result(int before, int result)
 {
-    plim_self_take_error();
+    plim_self_get_error();
     plim_self_error(before);
     return result;
 }

@@ -16,7 +16,7 @@ ANSWER int cuMemAlloc_v2(uintptr_t *out, size_t bytes)
 {
     int failed = plim_driver_enter();
     if (failed) return failed;
-    return bytes ? plim_heap_take(plim_self_device(), bytes, out) : GPU_INVALID_VALUE;
+    return bytes ? plim_heap_allocate(plim_self_device(), bytes, out) : GPU_INVALID_VALUE;
 }
 
 ANSWER int cuMemAllocPitch_v2(uintptr_t *out, size_t *pitch, size_t width, size_t height,
@@ -33,7 +33,7 @@ ANSWER int cuMemAllocManaged(uintptr_t *out, size_t bytes, unsigned flags)
 {
     int failed = plim_driver_enter();
     (void)flags;
-    return failed ? failed : plim_managed_take(plim_self_device(), bytes, out);
+    return failed ? failed : plim_managed_allocate(plim_self_device(), bytes, out);
 }
 
 ANSWER int cuMemGetAddressRange_v2(uintptr_t *base, size_t *bytes, uintptr_t at)
@@ -90,7 +90,7 @@ LIKE_RUNTIME_ANYWHERE(cuMemPoolGetAccess, cudaMemPoolGetAccess,
 ANSWER int cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     int failed = plim_driver_enter();
-    return failed ? failed : plim_host_take(bytes, flags, out);
+    return failed ? failed : plim_host_allocate(bytes, flags, out);
 }
 
 ANSWER int cuMemAllocHost_v2(void **out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }

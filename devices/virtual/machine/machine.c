@@ -208,7 +208,7 @@ static int32_t holders(const struct plim_machine *machine, int gpu)
     return count;
 }
 
-bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
+bool plim_machine_allocate(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
     struct plim_machine_gpu *c = &machine->gpus[gpu];
@@ -229,7 +229,7 @@ bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process
     return fits;
 }
 
-void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
+void plim_machine_free(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
     plim_machine_lock(machine);

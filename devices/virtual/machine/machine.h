@@ -145,9 +145,9 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine);
 void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process);
 
 /* Takes memory of a GPU. Returns false if there is not enough, even after giving back the memory of dead processes. */
-bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
+bool plim_machine_allocate(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
-void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
+void plim_machine_free(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu);
 

@@ -30,13 +30,13 @@ void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int gpu, i
     refusal->gpu = gpu;
 }
 
-void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes)
+void plim_out_of_memory_met(struct plim_machine_refusal *refusal, int64_t bytes)
 {
     int64_t enough = thread.pending_bytes - thread.pending_bytes / 8;
     if (thread.pending_bytes && bytes >= enough) set_pending(refusal, 0);
 }
 
-void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal)
+void plim_out_of_memory_launches(struct plim_machine_refusal *refusal)
 {
     if (!thread.pending_bytes) return;
     count_unmet(refusal);
@@ -46,10 +46,10 @@ void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal)
 void plim_out_of_memory_plans(struct plim_machine_refusal *refusal)
 {
     refusal->replanned += thread.pending_bytes != 0;
-    plim_out_of_memory_goes_on(refusal);
+    plim_out_of_memory_launches(refusal);
 }
 
-void plim_out_of_memory_given_up(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
+void plim_out_of_memory_failed(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                  int64_t free_bytes)
 {
     if (!thread.pending_bytes) {

@@ -12,15 +12,15 @@
 /* These concern the calling thread; `refusal` is the one in the process's row. */
 void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                 int64_t free_bytes);
-void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes);
+void plim_out_of_memory_met(struct plim_machine_refusal *refusal, int64_t bytes);
 /* The thread launches something. Cheap enough to call at every launch. */
-void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal);
+void plim_out_of_memory_launches(struct plim_machine_refusal *refusal);
 /* Same, if the thread creates or runs a cuDNN plan: when the workspace of a convolution is refused, PyTorch tries
  * another algorithm with a smaller one (aten/src/ATen/native/cudnn/Conv_v8.cpp catches the exception of each plan). */
 void plim_out_of_memory_plans(struct plim_machine_refusal *refusal);
 /* The framework gives up a request. If the GPU did not just refuse one, the framework's own limit was reached
  * (torch.cuda.set_per_process_memory_fraction()). */
-void plim_out_of_memory_given_up(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
+void plim_out_of_memory_failed(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                  int64_t free_bytes);
 
 #endif

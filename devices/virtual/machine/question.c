@@ -78,7 +78,7 @@ static struct plim_machine_question *make_row(struct plim_machine_questions *all
     return least;
 }
 
-void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question)
+void plim_machine_add_question(struct plim_machine *machine, const struct plim_machine_question *question)
 {
     struct plim_machine_questions *all = &machine->questions;
     plim_machine_lock(machine);

@@ -74,7 +74,7 @@ const struct plim_given_value *plim_machine_given_value(const struct plim_machin
 
 /* Called by the program: add a question (counted once), and assumptions on which an answer depends. If all rows are
  * used, one of lesser use is replaced, so that no decision is lost to values that are merely shown. */
-void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question);
+void plim_machine_add_question(struct plim_machine *machine, const struct plim_machine_question *question);
 void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions);
 /* Returns the values that the user gave for the place of a read, or NULL. */
 const struct plim_machine_given *plim_machine_find_given(struct plim_machine *machine, const char *place);

@@ -194,7 +194,7 @@ int plim_self_use(int device)
     int64_t bytes = plim_self_gpu(device)->context_bytes;
     plim_self_lock();
     if (!plim_self_has_context(device)) {
-        failed = plim_self_take(device, bytes) ? GPU_OK : GPU_OUT_OF_MEMORY;
+        failed = plim_self_allocate(device, bytes) ? GPU_OK : GPU_OUT_OF_MEMORY;
         if (!failed) self.process->contexts |= 1u << device;
     }
     plim_self_unlock();
@@ -215,39 +215,39 @@ void plim_self_drop_context(int device)
 {
     if (!plim_self_has_context(device)) return;
     self.process->contexts &= ~(1u << device);
-    plim_self_give(device, plim_self_gpu(device)->context_bytes);
+    plim_self_free(device, plim_self_gpu(device)->context_bytes);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-void plim_self_goes_on(void) { plim_out_of_memory_goes_on(&self.process->refusal); }
+void plim_self_launches(void) { plim_out_of_memory_launches(&self.process->refusal); }
 
 void plim_self_plans(void)
 {
     if (self.process) plim_out_of_memory_plans(&self.process->refusal);
 }
 
-void plim_self_gives_up(int device, int64_t asked_bytes, int64_t free_bytes)
+void plim_self_request_failed(int device, int64_t asked_bytes, int64_t free_bytes)
 {
     if (self.process && plim_self_has_context(device))
-        plim_out_of_memory_given_up(&self.process->refusal, self.visible[device], asked_bytes, free_bytes);
+        plim_out_of_memory_failed(&self.process->refusal, self.visible[device], asked_bytes, free_bytes);
 }
 
-bool plim_self_take(int device, int64_t bytes)
+bool plim_self_allocate(int device, int64_t bytes)
 {
     int gpu = self.visible[device];
     struct plim_machine_refusal *refusal = &self.process->refusal;
-    bool fits = plim_machine_take(self.machine, self.process, gpu, bytes);
-    if (fits) plim_out_of_memory_got(refusal, bytes);
+    bool fits = plim_machine_allocate(self.machine, self.process, gpu, bytes);
+    if (fits) plim_out_of_memory_met(refusal, bytes);
     else
         plim_out_of_memory_refused(refusal, gpu, bytes,
                                    plim_machine_free_bytes(self.machine, gpu));
     return fits;
 }
 
-void plim_self_give(int device, int64_t bytes)
+void plim_self_free(int device, int64_t bytes)
 {
-    plim_machine_give(self.machine, self.process, self.visible[device], bytes);
+    plim_machine_free(self.machine, self.process, self.visible[device], bytes);
 }
 
 void plim_self_count_allocation(int device, int64_t bytes, int count)
@@ -265,7 +265,7 @@ int plim_self_error(int error)
     return error;
 }
 
-int plim_self_take_error(void)
+int plim_self_get_error(void)
 {
     int error = thread.error;
     thread.error = GPU_OK;

@@ -48,18 +48,18 @@ void plim_self_drop_context(int device);
 struct plim_machine_process *plim_self_process(void);
 
 /* Take and give back memory of a GPU for this process. A refusal is recorded in the row. */
-bool plim_self_take(int device, int64_t bytes);
-void plim_self_give(int device, int64_t bytes);
+bool plim_self_allocate(int device, int64_t bytes);
+void plim_self_free(int device, int64_t bytes);
 
 /* Counts an allocation (count 1) or a free (count -1) on a GPU, for statistics; called after take or give. */
 void plim_self_count_allocation(int device, int64_t bytes, int count);
 
 /* The thread launches something: an earlier refusal of memory was not met (out_of_memory.h). */
-void plim_self_goes_on(void);
+void plim_self_launches(void);
 /* Same, for creating or running a cuDNN plan. */
 void plim_self_plans(void);
 /* The framework gives up a request for memory of a GPU. */
-void plim_self_gives_up(int device, int64_t asked_bytes, int64_t free_bytes);
+void plim_self_request_failed(int device, int64_t asked_bytes, int64_t free_bytes);
 
 void plim_self_lock(void);
 void plim_self_unlock(void);
@@ -69,7 +69,7 @@ void plim_self_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The runtime's last error of the calling thread. */
 int plim_self_error(int error); /* stores `error` unless it is 0; returns it */
-int plim_self_take_error(void);
+int plim_self_get_error(void);
 int plim_self_peek_error(void);
 
 /* Returns a number that was never returned before, for handles and identifiers. */

@@ -140,7 +140,7 @@ static int make(int number, int rank, const long long *n, long long batch, bool 
     plan->work_bytes = (size_t)area;
     if (bytes) *bytes = plan->work_bytes;
     if (plan->gives_area || plan->area || !plan->work_bytes) return OK;
-    return plim_heap_take(plim_self_device(), plan->work_bytes, &plan->area) ? ALLOC_FAILED : OK;
+    return plim_heap_allocate(plim_self_device(), plan->work_bytes, &plan->area) ? ALLOC_FAILED : OK;
 }
 
 static int make_of_type(int number, int rank, const long long *n, int type, long long batch, size_t *bytes)

@@ -29,7 +29,7 @@ static void erase(uintptr_t at, size_t bytes)
     blocks.count -= end - first;
 }
 
-void plim_block_take(uintptr_t at, size_t bytes)
+void plim_block_allocated(uintptr_t at, size_t bytes)
 {
     if (!bytes || !plim_heap_is_device(at)) return;
     plim_self_lock();
@@ -40,16 +40,16 @@ void plim_block_take(uintptr_t at, size_t bytes)
                 (blocks.count - 1 - i) * sizeof(*blocks.items));
         blocks.items[i] = (struct plim_block){at, bytes};
     }
-    plim_shadow_forget_locked(at, bytes);
+    plim_shadow_clear_locked(at, bytes);
     plim_self_unlock();
 }
 
-void plim_block_give(uintptr_t at)
+void plim_block_freed(uintptr_t at)
 {
     plim_self_lock();
     size_t i = upper_bound(at);
     if (i > 0 && blocks.items[i - 1].at == at) {
-        plim_shadow_forget_locked(at, blocks.items[i - 1].bytes);
+        plim_shadow_clear_locked(at, blocks.items[i - 1].bytes);
         erase(at, 1);
     }
     plim_self_unlock();

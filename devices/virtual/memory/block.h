@@ -16,8 +16,8 @@ struct plim_block {
 };
 
 /* The framework's allocator allocated or freed a block. Its previous contents become "never written". */
-void plim_block_take(uintptr_t at, size_t bytes);
-void plim_block_give(uintptr_t at);
+void plim_block_allocated(uintptr_t at, size_t bytes);
+void plim_block_freed(uintptr_t at);
 
 /* Returns the block that contains an address; between blocks, the gap within the allocation. */
 struct plim_block plim_block_find(uintptr_t at);

@@ -101,7 +101,7 @@ static uintptr_t find_place(int device, size_t bytes)
     const struct plim_machine_gpu *gpu = plim_self_gpu(device);
     if (!set_aside()) return 0;
     if (!gpu || gpu->ascending ||
-        plim_address_space_take(&heap.spaces[device], plim_round_up(bytes, HEAP_PAGE_BYTES), false,
+        plim_address_space_reserve(&heap.spaces[device], plim_round_up(bytes, HEAP_PAGE_BYTES), false,
                                 &at) != PLIM_OK)
         return find_addresses(bytes);
     return (uintptr_t)at;
@@ -109,7 +109,7 @@ static uintptr_t find_place(int device, size_t bytes)
 
 static void leave_place(const struct heap_block *block)
 {
-    if (block->at >= heap.end) plim_address_space_give(&heap.spaces[block->device], block->at);
+    if (block->at >= heap.end) plim_address_space_release(&heap.spaces[block->device], block->at);
 }
 
 static int insert(const struct heap_block *block)
@@ -157,7 +157,7 @@ bool plim_heap_remove(uintptr_t at, enum heap_kind kind, struct heap_block *out)
         struct heap_block block = heap.blocks.items[i];
         if (out) *out = block;
         erase((size_t)i);
-        plim_shadow_forget_locked(block.at, block.bytes);
+        plim_shadow_clear_locked(block.at, block.bytes);
     }
     plim_self_unlock();
     return i >= 0;
@@ -185,13 +185,13 @@ static bool change_small(int device, int64_t bytes)
     int64_t *sum = &heap.small_bytes[device];
     int64_t before = plim_round_up(*sum, HEAP_PAGE_BYTES);
     int64_t after = plim_round_up(*sum + bytes, HEAP_PAGE_BYTES);
-    if (after > before && !plim_self_take(device, after - before)) return false;
-    if (after < before) plim_self_give(device, before - after);
+    if (after > before && !plim_self_allocate(device, after - before)) return false;
+    if (after < before) plim_self_free(device, before - after);
     *sum += bytes;
     return true;
 }
 
-int plim_heap_take(int device, size_t bytes, uintptr_t *at)
+int plim_heap_allocate(int device, size_t bytes, uintptr_t *at)
 {
     *at = 0;
     if (!bytes) return GPU_OK;
@@ -202,12 +202,12 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     if (!shares) block.cost_bytes = plim_round_up((int64_t)bytes, HEAP_PAGE_BYTES);
     int cuda_stream = plim_torch_stream(device);
     plim_self_lock();
-    bool paid = shares ? change_small(device, small) : plim_self_take(device, block.cost_bytes);
+    bool paid = shares ? change_small(device, small) : plim_self_allocate(device, block.cost_bytes);
     if (paid) block.at = find_place(device, bytes);
     int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
     if (failed && block.at) leave_place(&block);
     if (failed && paid && shares) change_small(device, -small);
-    if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
+    if (failed && paid && !shares) plim_self_free(device, block.cost_bytes);
     if (!failed) plim_watch_allocation(device, block.at, (int64_t)bytes, cuda_stream);
     plim_self_unlock();
     *at = failed ? 0 : block.at;
@@ -216,7 +216,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
 
 static void pay_back(const struct heap_block *block)
 {
-    if (block->cost_bytes) plim_self_give(block->device, block->cost_bytes);
+    if (block->cost_bytes) plim_self_free(block->device, block->cost_bytes);
     else change_small(block->device, -plim_round_up((int64_t)block->bytes, SMALL_ALIGNMENT));
 }
 
@@ -240,7 +240,7 @@ void plim_heap_drop(int device)
         struct heap_block block = heap.blocks.items[i];
         if (block.device != device || block.kind != HEAP_DEVICE) continue;
         erase(i);
-        plim_shadow_forget_locked(block.at, block.bytes);
+        plim_shadow_clear_locked(block.at, block.bytes);
         leave_place(&block);
         pay_back(&block);
     }

@@ -39,8 +39,8 @@ struct heap_block {
 };
 
 /* Allocates device memory; *at is 0 for 0 bytes. */
-int plim_heap_take(int device, size_t bytes, uintptr_t *at);
-/* Frees memory of plim_heap_take(); NULL is allowed. GPU_INVALID_VALUE for any other address. */
+int plim_heap_allocate(int device, size_t bytes, uintptr_t *at);
+/* Frees memory of plim_heap_allocate(); NULL is allowed. GPU_INVALID_VALUE for any other address. */
 int plim_heap_free(uintptr_t at);
 
 /* Adds a range of another kind. If block->at is 0, addresses are chosen. Stores the address in *at if `at` is not

@@ -26,7 +26,7 @@ static int add(void *at, size_t bytes, enum heap_kind kind, int device, unsigned
     return plim_heap_add(&block, NULL);
 }
 
-int plim_host_take(size_t bytes, unsigned flags, void **out)
+int plim_host_allocate(size_t bytes, unsigned flags, void **out)
 {
     int failed = plim_self_use_current();
     *out = NULL;
@@ -72,7 +72,7 @@ int plim_host_unregister(void *at)
     return GPU_OK;
 }
 
-int plim_managed_take(int device, size_t bytes, uintptr_t *out)
+int plim_managed_allocate(int device, size_t bytes, uintptr_t *out)
 {
     int failed = plim_self_use(device);
     *out = 0;

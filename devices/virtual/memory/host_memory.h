@@ -7,11 +7,11 @@
 
 #include "devices/virtual/machine/self.h"
 
-int plim_host_take(size_t bytes, unsigned flags, void **out);
+int plim_host_allocate(size_t bytes, unsigned flags, void **out);
 int plim_host_free(void *at);
 int plim_host_register(void *at, size_t bytes, unsigned flags);
 int plim_host_unregister(void *at);
-int plim_managed_take(int device, size_t bytes, uintptr_t *out);
+int plim_managed_allocate(int device, size_t bytes, uintptr_t *out);
 bool plim_managed_free(uintptr_t at); /* false: not managed memory */
 
 #endif

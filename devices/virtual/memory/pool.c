@@ -62,8 +62,8 @@ int plim_pool_set_current(int device, struct plim_memory_pool *pool)
 static bool resize(struct plim_memory_pool *pool, int64_t bytes)
 {
     int64_t more = bytes - pool->reserved_bytes;
-    if (more > 0 && !plim_self_take(pool->device, more)) return false;
-    if (more < 0) plim_self_give(pool->device, -more);
+    if (more > 0 && !plim_self_allocate(pool->device, more)) return false;
+    if (more < 0) plim_self_free(pool->device, -more);
     pool->reserved_bytes = bytes;
     if (bytes > pool->reserved_high) pool->reserved_high = bytes;
     return true;
@@ -85,7 +85,7 @@ static void give_back(struct plim_memory_pool *pool, int64_t cost)
     plim_self_unlock();
 }
 
-int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
+int plim_pool_allocate(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
 {
     *at = 0;
     if (!pool) return GPU_INVALID_VALUE;

@@ -18,7 +18,7 @@ int plim_pool_set_current(int device, struct plim_memory_pool *pool);
 struct plim_memory_pool *plim_pool_create(int device);
 int plim_pool_destroy(struct plim_memory_pool *pool);
 
-int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
+int plim_pool_allocate(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
 /* Also frees memory of cudaMalloc. */
 int plim_pool_free(uintptr_t at);
 

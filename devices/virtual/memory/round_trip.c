@@ -14,11 +14,11 @@ static size_t next;
 
 static void forget_locked(struct trip *trip)
 {
-    plim_shadow_forget_locked(trip->at, trip->bytes);
+    plim_shadow_clear_locked(trip->at, trip->bytes);
     trip->bytes = 0;
 }
 
-void plim_round_trip_leave(uintptr_t from, const void *to, size_t bytes, unsigned known)
+void plim_round_trip_record(uintptr_t from, const void *to, size_t bytes, unsigned known)
 {
     enum { NUMBER = 8 }; /* a single number: the program reads it and does not copy it back */
     uintptr_t at = (uintptr_t)to;

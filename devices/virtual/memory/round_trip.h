@@ -12,7 +12,7 @@
 
 /* Remembers the states of `bytes` bytes of device memory that were copied to the host at `to`; `known` is the result of
  * plim_shadow_load(). */
-void plim_round_trip_leave(uintptr_t from, const void *to, size_t bytes, unsigned known);
+void plim_round_trip_record(uintptr_t from, const void *to, size_t bytes, unsigned known);
 
 /* Restores the states when the host copies `bytes` bytes to device memory. Returns false, having done nothing, if
  * `from` does not hold remembered values. */

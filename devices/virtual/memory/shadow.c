@@ -159,17 +159,17 @@ static void put(const struct entry *entry)
     plim_self_unlock();
 }
 
-void plim_shadow_forget_locked(uintptr_t at, size_t bytes)
+void plim_shadow_clear_locked(uintptr_t at, size_t bytes)
 {
     size_t i = bytes ? find(at) : 0;
     if (bytes && i < shadow.entries.count && shadow.entries.items[i].at < at + bytes)
         put_locked(at, bytes, NULL);
 }
 
-void plim_shadow_forget(uintptr_t at, size_t bytes)
+void plim_shadow_clear(uintptr_t at, size_t bytes)
 {
     plim_self_lock();
-    plim_shadow_forget_locked(at, bytes);
+    plim_shadow_clear_locked(at, bytes);
     plim_self_unlock();
 }
 
@@ -225,7 +225,7 @@ void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *know
     if (!bytes) return;
     bool is_even = !memcmp(known, known + 1, bytes - 1);
     if (is_even && known[0] == PLIM_NEVER)
-        plim_shadow_forget(at, bytes);
+        plim_shadow_clear(at, bytes);
     else if (is_even && !(known[0] & PLIM_KNOWN))
         plim_shadow_spoil_as(at, bytes, known[0], writer);
     else
@@ -274,7 +274,7 @@ void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes)
         if (PLIM_ARRAY_PUSH(&found, part) != PLIM_OK) break; /* out of memory: the rest counts as never written */
         if (part.value) part.value->references++;
     }
-    plim_shadow_forget_locked(to, bytes);
+    plim_shadow_clear_locked(to, bytes);
     for (size_t i = 0; i < found.count; i++)
         put_locked(found.items[i].at, found.items[i].bytes, &found.items[i]);
     plim_self_unlock();

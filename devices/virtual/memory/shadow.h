@@ -90,8 +90,8 @@ bool plim_shadow_is_spoilt(uintptr_t at, size_t bytes, unsigned char *known);
  * is. */
 const char *plim_shadow_writer(uintptr_t at, size_t bytes);
 
-/* The range was freed: it becomes "never written". plim_shadow_forget_locked() requires the caller to hold the lock. */
-void plim_shadow_forget(uintptr_t at, size_t bytes);
-void plim_shadow_forget_locked(uintptr_t at, size_t bytes);
+/* The range was freed: it becomes "never written". plim_shadow_clear_locked() requires the caller to hold the lock. */
+void plim_shadow_clear(uintptr_t at, size_t bytes);
+void plim_shadow_clear_locked(uintptr_t at, size_t bytes);
 
 #endif

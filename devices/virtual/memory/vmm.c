@@ -98,7 +98,7 @@ int plim_vmm_create(int device, size_t bytes, unsigned shareable, struct plim_vm
     *handle = (struct plim_vmm_handle){
         .device = device, .bytes = bytes, .shareable = shareable, .references = 1};
     plim_self_lock();
-    bool paid = bytes <= HEAP_MOST_BYTES && plim_self_take(device, (int64_t)bytes);
+    bool paid = bytes <= HEAP_MOST_BYTES && plim_self_allocate(device, (int64_t)bytes);
     if (paid) plim_self_process()->allocations++;
     plim_self_unlock();
     if (paid) *out = handle;
@@ -127,7 +127,7 @@ static void let_go(struct plim_vmm_handle *handle)
     bool is_last = --handle->references == 0;
     if (is_last && handle->exported) forget_exported(handle);
     if (is_last && !handle->is_imported) {
-        plim_self_give(handle->device, (int64_t)handle->bytes);
+        plim_self_free(handle->device, (int64_t)handle->bytes);
         plim_self_process()->frees++;
     }
     plim_self_unlock();

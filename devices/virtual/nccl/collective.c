@@ -143,7 +143,7 @@ static struct nccl_result *promise(const struct nccl_call *call, int channel, ui
     result->link = &comm->results;
     if (result->older) result->older->link = &result->older;
     comm->results = result;
-    plim_nccl_hold(comm);
+    plim_nccl_retain(comm);
     return result;
 }
 
@@ -158,9 +158,9 @@ static void forget(struct nccl_comm *comm)
                                                              : &collectives;
         if (!result->is_resolved && result->number < *oldest) *oldest = result->number;
     }
-    plim_inbox_forget(&comm->inbox, -1, EXCHANGE_COLLECTIVE, collectives);
+    plim_inbox_discard(&comm->inbox, -1, EXCHANGE_COLLECTIVE, collectives);
     for (int rank = 0; rank < comm->ranks; rank++)
-        plim_inbox_forget(&comm->inbox, rank, EXCHANGE_TO + comm->rank, received[rank]);
+        plim_inbox_discard(&comm->inbox, rank, EXCHANGE_TO + comm->rank, received[rank]);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -260,7 +260,7 @@ static int run(const struct nccl_call *call)
 int plim_nccl_run(const struct nccl_call *call)
 {
     plim_nccl_lock();
-    plim_nccl_hold(call->comm);
+    plim_nccl_retain(call->comm);
     plim_nccl_unlock();
     int status = run(call);
     plim_nccl_lock();

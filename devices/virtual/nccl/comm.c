@@ -22,7 +22,7 @@ void plim_nccl_unlock(void) { pthread_mutex_unlock(&lock); }
 
 const char *plim_nccl_last_error(void) { return last_error; }
 
-void plim_nccl_hold(struct nccl_comm *comm) { comm->references++; }
+void plim_nccl_retain(struct nccl_comm *comm) { comm->references++; }
 
 void plim_nccl_drop(struct nccl_comm *comm)
 {
@@ -161,7 +161,7 @@ static int list_communicators(struct nccl_comm **out, int most)
     plim_nccl_lock();
     for (struct nccl_comm *comm = live; comm && count < most; comm = comm->older) {
         if (comm->device != device || comm->stage != NCCL_READY) continue;
-        plim_nccl_hold(comm);
+        plim_nccl_retain(comm);
         out[count++] = comm;
     }
     plim_nccl_unlock();
@@ -215,7 +215,7 @@ int plim_nccl_connect(struct nccl_comm *comm)
 {
     int64_t bytes = comm->ranks > 1 && !comm->held_bytes ? plim_self_gpu(comm->device)->communicator_bytes : 0;
     if (!bytes) return NCCL_OK;
-    if (plim_self_use(comm->device) || !plim_self_take(comm->device, bytes)) return NCCL_CUDA_ERROR;
+    if (plim_self_use(comm->device) || !plim_self_allocate(comm->device, bytes)) return NCCL_CUDA_ERROR;
     comm->held_bytes = bytes;
     plim_self_note("each of NCCL's communicators is taken to hold %lld MiB of its GPU, which is an assumption "
                    "(--overhead SIZE leaves it out)", (long long)(bytes >> 20));
@@ -234,5 +234,5 @@ void plim_nccl_destroy(struct nccl_comm *comm)
     int device = comm->device;
     plim_nccl_drop(comm);
     plim_nccl_unlock();
-    if (held) plim_self_give(device, held);
+    if (held) plim_self_free(device, held);
 }

@@ -291,7 +291,7 @@ const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, in
     return message;
 }
 
-void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below)
+void plim_inbox_discard(struct plim_inbox *inbox, int from, int channel, uint64_t below)
 {
     struct plim_exchange_message **link = &inbox->newest;
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++)

@@ -90,7 +90,7 @@ struct plim_inbox {
 const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
                                                     int channel, uint64_t number);
 /* Forgets messages with numbers less than `below` from one rank, or from all ranks if `from` is -1. */
-void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below);
+void plim_inbox_discard(struct plim_inbox *inbox, int from, int channel, uint64_t below);
 void plim_inbox_finish(struct plim_inbox *inbox);
 
 #endif

@@ -15,7 +15,7 @@ int plim_nccl_begin(struct nccl_comm *comm)
         if (PLIM_ARRAY_PUSH(&group.setups, comm) != PLIM_OK) return NCCL_SYSTEM_ERROR;
         return NCCL_OK;
     }
-    return comm->is_blocking ? plim_nccl_meet(&comm, 1) : plim_nccl_advance(comm);
+    return comm->is_blocking ? plim_nccl_wait(&comm, 1) : plim_nccl_advance(comm);
 }
 
 int plim_nccl_call(const struct nccl_call *call)
@@ -48,7 +48,7 @@ static int begin_setups(void)
     bool is_blocking = true;
     for (size_t i = 0; i < group.setups.count; i++)
         is_blocking = is_blocking && group.setups.items[i]->is_blocking;
-    if (is_blocking) return plim_nccl_meet(group.setups.items, group.setups.count);
+    if (is_blocking) return plim_nccl_wait(group.setups.items, group.setups.count);
     for (size_t i = 0; i < group.setups.count; i++) {
         int status = plim_nccl_advance(group.setups.items[i]);
         if (status) return status;

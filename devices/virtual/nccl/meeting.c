@@ -107,7 +107,7 @@ int plim_nccl_advance(struct nccl_comm *comm)
 
 /* --- waiting for the other ranks -------------------------------------------------------------- */
 
-int plim_nccl_meet(struct nccl_comm *const *comms, size_t count)
+int plim_nccl_wait(struct nccl_comm *const *comms, size_t count)
 {
     struct nccl_patience patience = {0};
     for (;;) {
@@ -128,5 +128,5 @@ int plim_nccl_meet(struct nccl_comm *const *comms, size_t count)
 int plim_nccl_ensure_ready(struct nccl_comm *comm)
 {
     if (comm->error) return comm->error;
-    return comm->stage == NCCL_READY ? NCCL_OK : plim_nccl_meet(&comm, 1);
+    return comm->stage == NCCL_READY ? NCCL_OK : plim_nccl_wait(&comm, 1);
 }

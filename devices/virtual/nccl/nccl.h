@@ -89,7 +89,7 @@ struct nccl_comm *plim_nccl_create(int ranks, int rank, int device);
 int plim_nccl_connect(struct nccl_comm *comm);
 /* Destroys a communicator for the program; its results may still be read. */
 void plim_nccl_destroy(struct nccl_comm *comm);
-void plim_nccl_hold(struct nccl_comm *comm); /* both require the lock */
+void plim_nccl_retain(struct nccl_comm *comm); /* both require the lock */
 void plim_nccl_drop(struct nccl_comm *comm);
 
 /* Returns the bit mask of all ranks. */
@@ -128,7 +128,7 @@ int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *pla
 /* Returns NCCL_OK if ready, NCCL_IN_PROGRESS, or the error that prevents it. Does not wait. */
 int plim_nccl_advance(struct nccl_comm *comm);
 /* Waits until all of these are ready, or one of them fails. */
-int plim_nccl_meet(struct nccl_comm *const *comms, size_t count);
+int plim_nccl_wait(struct nccl_comm *const *comms, size_t count);
 /* To be called before a communicator is used: waits until it is ready. */
 int plim_nccl_ensure_ready(struct nccl_comm *comm);
 

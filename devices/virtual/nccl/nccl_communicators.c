@@ -136,7 +136,7 @@ static int derive(struct nccl_comm *parent, uint32_t asked, int color, int key,
     comm->origin.number = number;
     comm->origin.asked = asked;
     plim_nccl_lock();
-    plim_nccl_hold(parent);
+    plim_nccl_retain(parent);
     plim_nccl_unlock();
     status = plim_nccl_begin(comm);
     if (status && status != NCCL_IN_PROGRESS) plim_nccl_destroy(comm);
@@ -275,7 +275,7 @@ ANSWER int ncclMemAlloc(void **out, size_t bytes)
     if (!out || !bytes) return NCCL_INVALID_ARGUMENT;
     bytes = (bytes + HEAP_PAGE_BYTES - 1) / HEAP_PAGE_BYTES * HEAP_PAGE_BYTES;
     int device = plim_self_device(), failed = plim_self_use(device);
-    if (!failed) failed = plim_heap_take(device, bytes, &at);
+    if (!failed) failed = plim_heap_allocate(device, bytes, &at);
     *out = (void *)at;
     return failed ? NCCL_CUDA_ERROR : NCCL_OK;
 }

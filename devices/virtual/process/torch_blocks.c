@@ -18,9 +18,9 @@ static void note(void *at, int64_t bytes, uint64_t reserved, uint16_t device)
     enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes; the second is the index */
     int gpu = device >> 8;
     if (bytes > 0)
-        plim_block_take((uintptr_t)at, (size_t)bytes);
+        plim_block_allocated((uintptr_t)at, (size_t)bytes);
     else
-        plim_block_give((uintptr_t)at);
+        plim_block_freed((uintptr_t)at);
     if ((device & 0xff) == CUDA)
         plim_watch_block((uintptr_t)at, bytes, (int64_t)reserved, gpu,
                          bytes > 0 ? plim_torch_stream(gpu) : 0);

@@ -24,7 +24,7 @@ static struct loop *find(const char *place, int64_t most)
     return NULL;
 }
 
-bool plim_loops_turn(const char *place, int64_t step, int64_t most)
+bool plim_loops_should_end(const char *place, int64_t step, int64_t most)
 {
     struct loop *loop = find(place, most);
     if (!loop) return false;

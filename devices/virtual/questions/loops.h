@@ -10,6 +10,6 @@
 /* Called when the program makes a decision by a value read at `place` in training step `step`; more than `most` such
  * reads in a step are taken for a loop. Returns true if the caller should return a different value, in order to end the
  * loop. Not thread-safe: the caller holds the lock. */
-bool plim_loops_turn(const char *place, int64_t step, int64_t most);
+bool plim_loops_should_end(const char *place, int64_t step, int64_t most);
 
 #endif

@@ -120,7 +120,7 @@ static bool goes_round(const char *place, int64_t most)
 {
     const struct plim_machine_process *process = plim_self_process();
     plim_self_lock();
-    bool turns = plim_loops_turn(place, process ? process->steps : 0, most);
+    bool turns = plim_loops_should_end(place, process ? process->steps : 0, most);
     plim_self_unlock();
     return turns;
 }
@@ -201,5 +201,5 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     if (question.use == PLIM_QUESTION_DECIDES && is_forward)
         question.turned = question.answer && !question.divides ? turn_off(to, bytes, question.place)
                                           : turn(to, bytes, is_floating, question.place);
-    plim_machine_ask(machine, &question);
+    plim_machine_add_question(machine, &question);
 }

@@ -80,7 +80,7 @@ const char *plim_error_driver_name(int error) { return errors[find_error(error)]
 
 ANSWER const char *cudaGetErrorString(int error) { return plim_error_text(error); }
 ANSWER const char *cudaGetErrorName(int error) { return errors[find_error(error)].runtime; }
-ANSWER int cudaGetLastError(void) { return plim_self_take_error(); }
+ANSWER int cudaGetLastError(void) { return plim_self_get_error(); }
 ANSWER int cudaPeekAtLastError(void) { return plim_self_peek_error(); }
 
 /* --- versions --------------------------------------------------------------------------------- */

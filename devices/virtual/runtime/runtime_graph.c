@@ -140,7 +140,7 @@ int plim_runtime_add_kernel(struct plim_node **out, struct plim_graph *graph,
 {
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
     int failed = add(out, graph, after, count, PLIM_NODE_KERNEL);
-    if (!failed) plim_graph_note(graph, plim_kernel_class(kernel), false);
+    if (!failed) plim_graph_record_class(graph, plim_kernel_class(kernel), false);
     return failed;
 }
 

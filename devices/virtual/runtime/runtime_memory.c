@@ -15,7 +15,7 @@ ANSWER int cudaMalloc(void **out, size_t bytes)
 {
     uintptr_t at = 0;
     int failed = out ? plim_self_use_current() : GPU_INVALID_VALUE;
-    if (!failed) failed = plim_heap_take(plim_self_device(), bytes, &at);
+    if (!failed) failed = plim_heap_allocate(plim_self_device(), bytes, &at);
     if (!failed) *out = (void *)at;
     return plim_self_error(failed);
 }
@@ -47,7 +47,7 @@ ANSWER int cudaMallocManaged(void **out, size_t bytes, unsigned flags)
 {
     uintptr_t at = 0;
     (void)flags;
-    int failed = plim_managed_take(plim_self_device(), bytes, &at);
+    int failed = plim_managed_allocate(plim_self_device(), bytes, &at);
     if (!failed) *out = (void *)at;
     return plim_self_error(failed);
 }
@@ -58,7 +58,7 @@ ANSWER int cudaMallocAsync(void **out, size_t bytes, void *stream)
 {
     uintptr_t at = 0;
     int device = plim_stream_of(stream)->device;
-    int failed = plim_pool_take(plim_pool_current(device), bytes, &at);
+    int failed = plim_pool_allocate(plim_pool_current(device), bytes, &at);
     if (!failed) *out = (void *)at;
     return plim_self_error(failed);
 }
@@ -68,7 +68,7 @@ ANSWER int cudaMallocFromPoolAsync(void **out, size_t bytes, void *pool, void *s
 {
     uintptr_t at = 0;
     (void)stream;
-    int failed = plim_pool_take(pool, bytes, &at);
+    int failed = plim_pool_allocate(pool, bytes, &at);
     if (!failed) *out = (void *)at;
     return plim_self_error(failed);
 }
@@ -141,12 +141,12 @@ ANSWER int cudaMemPoolGetAccess(int *flags, void *pool, const void *location)
 
 ANSWER int cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
-    return plim_self_error(plim_host_take(bytes, flags, out));
+    return plim_self_error(plim_host_allocate(bytes, flags, out));
 }
 
 ANSWER int cudaMallocHost(void **out, size_t bytes)
 {
-    return plim_self_error(plim_host_take(bytes, 0, out));
+    return plim_self_error(plim_host_allocate(bytes, 0, out));
 }
 
 ANSWER int cudaFreeHost(void *at) { return plim_self_error(plim_host_free(at)); }

@@ -84,7 +84,7 @@ PER_THREAD(cudaStreamWaitEvent, _ptsz)
 /* All earlier work is already complete. */
 ANSWER int cudaLaunchHostFunc(void *stream, void (*function)(void *), void *user)
 {
-    if (!plim_capture_take(plim_stream_of(stream), PLIM_NODE_HOST)) function(user);
+    if (!plim_capture_add(plim_stream_of(stream), PLIM_NODE_HOST)) function(user);
     return GPU_OK;
 }
 PER_THREAD(cudaLaunchHostFunc, _ptsz)

@@ -80,7 +80,7 @@ bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backwa
     return period->run && period->run % period->length == 0;
 }
 
-void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }
+void plim_period_mark_unsteady(struct plim_period *period) { period->unsteady = period->position; }
 
 /* True if the repeating launches include a backward pass, which makes them training. */
 static bool is_training(const struct plim_period *period)
@@ -90,7 +90,7 @@ static bool is_training(const struct plim_period *period)
            is_most(period, is_clear ? LIKELY : BEYOND_LAYERS);
 }
 
-void plim_period_look(const struct plim_period *period, struct plim_steps_state *out)
+void plim_period_get_state(const struct plim_period *period, struct plim_steps_state *out)
 {
     if (!is_training(period)) return;
     uint64_t fits = fitting(period), since = period->position - period->unsteady;

@@ -22,9 +22,9 @@ void plim_period_finish(struct plim_period *period);
 /* Adds a launch; `token` may include its operands if they are known. Returns true when a period is complete. */
 bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backward);
 /* The memory peak grew, or an allocation was refused. */
-void plim_period_note_unsteady(struct plim_period *period);
+void plim_period_mark_unsteady(struct plim_period *period);
 
 /* Fills in a zeroed state if the launches repeat; otherwise leaves it unchanged. */
-void plim_period_look(const struct plim_period *period, struct plim_steps_state *out);
+void plim_period_get_state(const struct plim_period *period, struct plim_steps_state *out);
 
 #endif

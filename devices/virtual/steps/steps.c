@@ -344,11 +344,11 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
 static void mark_unsteady(struct plim_steps *steps)
 {
     steps->tail.unsteady = steps->changed = true;
-    plim_period_note_unsteady(&steps->operands);
-    plim_period_note_unsteady(&steps->shapes);
+    plim_period_mark_unsteady(&steps->operands);
+    plim_period_mark_unsteady(&steps->shapes);
 }
 
-void plim_steps_held(struct plim_steps *steps, int64_t bytes)
+void plim_steps_set_held(struct plim_steps *steps, int64_t bytes)
 {
     if (!steps) return;
     steps->held_bytes = bytes;
@@ -382,14 +382,14 @@ bool plim_steps_changed(struct plim_steps *steps)
     return true;
 }
 
-void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *out)
+void plim_steps_get_state(const struct plim_steps *steps, struct plim_steps_state *out)
 {
     *out = (struct plim_steps_state){.rule = PLIM_STEPS_BY_NOTHING};
     if (!steps) return;
     if (steps->rule == PLIM_STEPS_BY_NOTHING) {
         struct plim_steps_state by_shapes = *out;
-        plim_period_look(&steps->operands, out);
-        if (!steps->expects_optimizer) plim_period_look(&steps->shapes, &by_shapes);
+        plim_period_get_state(&steps->operands, out);
+        if (!steps->expects_optimizer) plim_period_get_state(&steps->shapes, &by_shapes);
         if (by_shapes.steps > out->steps) *out = by_shapes;
         return;
     }

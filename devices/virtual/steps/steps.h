@@ -81,7 +81,7 @@ void plim_steps_block(struct plim_steps *steps, uintptr_t at, int64_t bytes);
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to);
 
 /* The device memory that the process now holds on all GPUs; called at each change. */
-void plim_steps_held(struct plim_steps *steps, int64_t bytes);
+void plim_steps_set_held(struct plim_steps *steps, int64_t bytes);
 
 /* An allocation was refused. The step counts as one in which the peak grew, even if the program got the memory by
  * releasing its cache: free memory is then divided differently, and a later step may not find its memory. */
@@ -93,6 +93,6 @@ void plim_steps_refused(struct plim_steps *steps);
 bool plim_steps_changed(struct plim_steps *steps);
 
 /* Fills in the state; zeroes it if `steps` is NULL. Sorts up to 64 numbers, so do not call it at every launch. */
-void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *out);
+void plim_steps_get_state(const struct plim_steps *steps, struct plim_steps_state *out);
 
 #endif

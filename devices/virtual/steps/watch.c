@@ -35,7 +35,7 @@ static void publish(void)
     struct plim_machine_process *process = plim_self_process();
     const struct plim_machine *machine = plim_self_machine();
     if (!process) return;
-    plim_steps_look(watch.steps, &state);
+    plim_steps_get_state(watch.steps, &state);
     if (state.steps > process->steps) plim_stream_step();
     process->steps = state.steps;
     process->step_seconds = state.seconds;
@@ -185,7 +185,7 @@ __attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
 __attribute__((visibility("default"))) void plimsoll_out_of_memory(int device, int64_t asked_bytes,
                                                                     int64_t free_bytes)
 {
-    plim_self_gives_up(device, asked_bytes, free_bytes);
+    plim_self_request_failed(device, asked_bytes, free_bytes);
 }
 
 __attribute__((visibility("default"))) void plimsoll_cache_emptied(void)
@@ -202,7 +202,7 @@ static void watch_memory(int device, uint64_t at, int64_t bytes, int count, int 
     const struct plim_machine_process *process = plim_self_process();
     plim_self_count_allocation(device, bytes, count);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) held += process->held_bytes[i];
-    plim_steps_held(begin(), held);
+    plim_steps_set_held(begin(), held);
     if (count > 0)
         plim_stream_allocation(at, bytes, cuda_stream);
     else

@@ -41,8 +41,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         scale.f *= growth;
     steps.i = plim_number_is_true(found) || grows ? 0 : steps.i + 1;
     if (works) {
-        plim_view_put(&views[0], 0, PLIM_FLOAT, scale, known);
-        plim_view_put(&views[1], 0, PLIM_INT32, steps, known);
+        plim_view_set(&views[0], 0, PLIM_FLOAT, scale, known);
+        plim_view_set(&views[1], 0, PLIM_INT32, steps, known);
         plim_view_store(&views[0], launch->kernel);
         plim_view_store(&views[1], launch->kernel);
     }

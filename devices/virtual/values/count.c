@@ -66,7 +66,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         known = plim_known_both(known, plim_view_get(&counts, at, plan->types[0], &had));
         had.i++;
         had.f++;
-        plim_view_put(&counts, at, plan->types[0], had, known);
+        plim_view_set(&counts, at, plan->types[0], had, known);
     }
     if (works)
         plim_view_store(&counts, launch->kernel);

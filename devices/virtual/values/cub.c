@@ -100,7 +100,7 @@ static bool run_sum(const struct plim_plan *plan, const struct plim_launch *laun
                plim_view_open_mask(&in, from, count * plim_type_bytes(plan->types[IN]));
     unsigned char known = few ? sum(plan, &in, count, &total) : sum_many(plan, from, count, &total);
     for (size_t i = 0; i < parts; i++)
-        plim_view_put(&out, i * width, plan->types[NUMBER],
+        plim_view_set(&out, i * width, plan->types[NUMBER],
                       (struct plim_number){.i = i ? 0 : total}, known);
     plim_view_store(&out, launch->kernel);
     plim_view_close(&in);
@@ -162,7 +162,7 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
             is_taken = !i || plim_number_compare(x, before) != 0 || (x.is_float && x.f != x.f);
         before = x;
         *known = plim_known_both(*known, its);
-        if (is_taken && taken < most) plim_view_put(out, taken++ * width, type, x, PLIM_KNOWN);
+        if (is_taken && taken < most) plim_view_set(out, taken++ * width, type, x, PLIM_KNOWN);
     }
     return taken;
 }
@@ -206,7 +206,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
         width; /* the rest keeps its contents; how large the program made the buffer is not known */
     if (taken) memset(out.known, known, out.bytes);
     if (taken) plim_view_store(&out, launch->kernel);
-    plim_view_put(&total, 0, plan->types[NUMBER], (struct plim_number){.i = (int64_t)taken}, known);
+    plim_view_set(&total, 0, plan->types[NUMBER], (struct plim_number){.i = (int64_t)taken}, known);
     plim_view_store(&total, launch->kernel);
     plim_view_close(&in);
     plim_view_close(&flags);
@@ -245,8 +245,8 @@ static bool run_runs(const struct plim_plan *plan, const struct plim_launch *lau
     for (size_t i = 0; works && i < count; i++) {
         known = plim_known_both(known, plim_view_get(&in, i * width, plan->types[IN], &x));
         if (!i || plim_number_compare(x, before)) runs++, length = 0;
-        plim_view_put(&keys, (size_t)(runs - 1) * width, plan->types[IN], x, PLIM_KNOWN);
-        plim_view_put(&sums, (size_t)(runs - 1) * sum_width, plan->types[FLAGS],
+        plim_view_set(&keys, (size_t)(runs - 1) * width, plan->types[IN], x, PLIM_KNOWN);
+        plim_view_set(&sums, (size_t)(runs - 1) * sum_width, plan->types[FLAGS],
                       (struct plim_number){.i = ++length}, PLIM_KNOWN);
         before = x;
     }
@@ -256,7 +256,7 @@ static bool run_runs(const struct plim_plan *plan, const struct plim_launch *lau
         sums.bytes = (size_t)runs * sum_width;
         memset(keys.known, known, keys.bytes);
         memset(sums.known, known, sums.bytes);
-        plim_view_put(&number, 0, plan->types[NUMBER], (struct plim_number){.i = runs}, known);
+        plim_view_set(&number, 0, plan->types[NUMBER], (struct plim_number){.i = runs}, known);
         plim_view_store(&keys, launch->kernel);
         plim_view_store(&sums, launch->kernel);
         plim_view_store(&number, launch->kernel);
@@ -286,7 +286,7 @@ static bool run_difference(const struct plim_plan *plan, const struct plim_launc
     for (size_t i = 0; works && i < count; i++) {
         unsigned char known = plim_view_get(&in, i * width, plan->types[IN], &x);
         struct plim_number differs = {.i = i && plim_number_compare(x, before) != 0};
-        plim_view_put(&out, i * sizeof(int32_t), PLIM_INT32, differs, plim_known_both(known, had));
+        plim_view_set(&out, i * sizeof(int32_t), PLIM_INT32, differs, plim_known_both(known, had));
         before = x;
         had = known;
     }
@@ -310,10 +310,10 @@ static bool run_unique_bool(const struct plim_plan *plan, const struct plim_laun
     works = works && known & PLIM_KNOWN;
     bool has_true = n.i > 0, has_false = n.i < count;
     if (works) {
-        plim_view_put(&out, 0, PLIM_BOOL, (struct plim_number){.i = !has_false}, known);
-        plim_view_put(&out, 1, PLIM_BOOL, (struct plim_number){.i = 1}, known);
+        plim_view_set(&out, 0, PLIM_BOOL, (struct plim_number){.i = !has_false}, known);
+        plim_view_set(&out, 1, PLIM_BOOL, (struct plim_number){.i = 1}, known);
         out.bytes = (size_t)has_true + has_false;
-        plim_view_put(&number, 0, PLIM_INT64, (struct plim_number){.i = has_true + has_false},
+        plim_view_set(&number, 0, PLIM_INT64, (struct plim_number){.i = has_true + has_false},
                       known);
         plim_view_store(&out, launch->kernel);
         plim_view_store(&number, launch->kernel);

@@ -92,7 +92,7 @@ static void fill(const struct distances *d, const struct images *x, struct plim_
                 struct plim_number number = {.is_float = true};
                 unsigned char known =
                     between(d, image * x->rows_of_a + i, image * x->rows_of_b + j, &number.f);
-                plim_view_put(out, at++ * width, d->type, number, known);
+                plim_view_set(out, at++ * width, d->type, number, known);
             }
 }
 

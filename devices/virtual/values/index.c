@@ -358,7 +358,7 @@ static void put_one(const struct plim_plan *plan, struct gathering *g, size_t to
         number.i = (int64_t)((uint64_t)number.i + (uint64_t)old.i);
         number.f += old.f;
     }
-    plim_view_put(&g->views[2], to, type, number, differs ? PLIM_UNKNOWN : known);
+    plim_view_set(&g->views[2], to, type, number, differs ? PLIM_UNKNOWN : known);
 }
 
 static bool run_put(const struct plim_plan *plan, const struct plim_launch *launch, struct gathering *g)

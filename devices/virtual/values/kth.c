@@ -60,8 +60,8 @@ static void take(struct slices *s, int64_t slice, struct plim_number *numbers)
         plim_view_get(&s->from, (begin + (size_t)(i * s->stride)) * width, s->type, &x);
         if (!plim_number_compare(x, value)) found++, index.i = i;
     }
-    plim_view_put(&s->values, plim_tensor_offset(&s->value, (size_t)slice) * width, s->type, value, known);
-    plim_view_put(&s->indices, plim_tensor_offset(&s->index, (size_t)slice) * WIDTH, PLIM_INT64, index,
+    plim_view_set(&s->values, plim_tensor_offset(&s->value, (size_t)slice) * width, s->type, value, known);
+    plim_view_set(&s->indices, plim_tensor_offset(&s->index, (size_t)slice) * WIDTH, PLIM_INT64, index,
                   found == 1 ? known : PLIM_UNKNOWN);
 }
 

@@ -94,8 +94,8 @@ static void take_slice(struct slices *s, size_t slice, struct plim_number *numbe
         plim_view_get(&s->in, (begin + i) * width, s->type, &x);
         if (!plim_number_compare(x, mode)) found++, index.i = (int64_t)i;
     }
-    plim_view_put(&s->modes, plim_tensor_offset(&s->mode, slice) * width, s->type, mode, known);
-    plim_view_put(&s->indices, plim_tensor_offset(&s->index, slice) * WIDTH, PLIM_INT64, index,
+    plim_view_set(&s->modes, plim_tensor_offset(&s->mode, slice) * width, s->type, mode, known);
+    plim_view_set(&s->indices, plim_tensor_offset(&s->index, slice) * WIDTH, PLIM_INT64, index,
                   found == 1 ? known : PLIM_UNKNOWN);
 }
 
@@ -167,7 +167,7 @@ static bool run_different(const struct plim_plan *plan, const struct plim_launch
         total.i += plim_number_compare(x, y) != 0 || (x.is_float && isnan(x.f));
     }
     for (size_t i = 0; i < parts; i++)
-        plim_view_put(&out, i * sizeof(int32_t), PLIM_INT32, i ? (struct plim_number){0} : total, known);
+        plim_view_set(&out, i * sizeof(int32_t), PLIM_INT32, i ? (struct plim_number){0} : total, known);
     plim_view_store(&out, launch->kernel);
     plim_view_close(&in);
     plim_view_close(&out);
@@ -210,8 +210,8 @@ static bool run_runs(const struct plim_plan *plan, const struct plim_launch *lau
         known = plim_known_both(known, plim_view_get(&in, i * width, type, &x));
         if (!i || plim_number_compare(x, before) || (x.is_float && isnan(x.f))) runs++, length.i = 0;
         length.i++;
-        plim_view_put(&out, (runs - 1) * width, type, x, PLIM_KNOWN);
-        plim_view_put(&counts, (runs - 1) * WIDTH, PLIM_INT64, length, PLIM_KNOWN);
+        plim_view_set(&out, (runs - 1) * width, type, x, PLIM_KNOWN);
+        plim_view_set(&counts, (runs - 1) * WIDTH, PLIM_INT64, length, PLIM_KNOWN);
         before = x;
     }
     works = works && known & PLIM_KNOWN;
@@ -226,7 +226,7 @@ static bool run_runs(const struct plim_plan *plan, const struct plim_launch *lau
         plim_launch_spoil_block(launch, plim_launch_address(launch, OUT));
         plim_launch_spoil_block(launch, plim_launch_address(launch, COUNTS));
     }
-    plim_view_put(&number, 0, PLIM_INT32, (struct plim_number){.i = (int64_t)runs}, works ? known : PLIM_UNKNOWN);
+    plim_view_set(&number, 0, PLIM_INT32, (struct plim_number){.i = (int64_t)runs}, works ? known : PLIM_UNKNOWN);
     plim_view_store(&number, launch->kernel);
     plim_view_close(&in);
     plim_view_close(&out);
@@ -261,8 +261,8 @@ static bool store_pairs(const struct plim_plan *plan, const struct plim_launch *
     memset(out.data, 0, out.bytes);
     memset(out.known, pair->known, out.bytes); /* including the padding */
     for (size_t i = 0; i < count; i++) {
-        plim_view_put(&out, i * PAIR, type, pair->number, pair->known);
-        plim_view_put(&out, i * PAIR + WIDTH, PLIM_INT64, pair->index, pair->index_known);
+        plim_view_set(&out, i * PAIR, type, pair->number, pair->known);
+        plim_view_set(&out, i * PAIR + WIDTH, PLIM_INT64, pair->index, pair->index_known);
     }
     plim_view_store(&out, launch->kernel);
     plim_view_close(&out);

@@ -66,7 +66,7 @@ static bool run_sums(const struct plim_plan *plan, const struct plim_launch *lau
             known = plim_known_both(known, plim_view_get(&in, (size_t)i * width, plan->types[0], &x));
             sum.i += plim_number_is_true(x);
         }
-        plim_view_put(&sums, (size_t)(first / block) * sizeof(int32_t), PLIM_INT32, sum, known);
+        plim_view_set(&sums, (size_t)(first / block) * sizeof(int32_t), PLIM_INT32, sum, known);
     }
     if (works) plim_view_store(&sums, launch->kernel);
     plim_view_close(&in);
@@ -87,7 +87,7 @@ static bool run_ends(const struct plim_plan *plan, const struct plim_launch *lau
     for (size_t i = 0; works && i < blocks; i++) {
         known = plim_known_both(known, plim_view_get(&sums, i * sizeof(int32_t), PLIM_INT32, &sum));
         end.i += sum.i;
-        plim_view_put(&ends, i * sizeof(int64_t), PLIM_INT64, end, known);
+        plim_view_set(&ends, i * sizeof(int64_t), PLIM_INT64, end, known);
     }
     if (works) plim_view_store(&ends, launch->kernel);
     plim_view_close(&sums);
@@ -109,7 +109,7 @@ static bool run_flags(const struct plim_plan *plan, const struct plim_launch *la
         known = plim_known_both(known, plim_view_get(&in, (size_t)i * width, plan->types[0], &x));
         works = known & PLIM_KNOWN;
         if (works && plim_number_is_true(x))
-            plim_view_put(&places, (size_t)found++ * sizeof(int64_t), PLIM_INT64, (struct plim_number){.i = i}, known);
+            plim_view_set(&places, (size_t)found++ * sizeof(int64_t), PLIM_INT64, (struct plim_number){.i = i}, known);
     }
     if (works) plim_view_store(&places, launch->kernel);
     plim_view_close(&in);
@@ -130,7 +130,7 @@ static bool run_fill(const struct plim_plan *plan, const struct plim_launch *lau
     if (works) known = plim_view_get(&found, 0, PLIM_INT64, &count);
     works = works && known & PLIM_KNOWN && count.i >= 0;
     for (int64_t i = count.i; works && i < size; i++)
-        plim_view_put(&places, (size_t)i * sizeof(int64_t), PLIM_INT64, fill, known);
+        plim_view_set(&places, (size_t)i * sizeof(int64_t), PLIM_INT64, fill, known);
     if (works) plim_view_store(&places, launch->kernel);
     plim_view_close(&found);
     plim_view_close(&places);
@@ -205,7 +205,7 @@ static bool run_indices(const struct plim_plan *plan, const struct plim_launch *
         unsigned char known = plim_known_both(count_known, plim_view_get(&view, i * WIDTH, PLIM_INT64, &place));
         bool is_found = (int64_t)i < found.i;
         for (int d = shape.dimensions; d-- > 0;) {
-            plim_view_put(&view, (i + (size_t)d * shape.count) * WIDTH, PLIM_INT64,
+            plim_view_set(&view, (i + (size_t)d * shape.count) * WIDTH, PLIM_INT64,
                           (struct plim_number){.i = is_found ? place.i % shape.sizes[d] : fill}, known);
             place.i /= shape.sizes[d];
         }

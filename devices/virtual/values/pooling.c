@@ -134,9 +134,9 @@ static void take_largest(struct pooling *p, int64_t output)
             known = plim_known_both(known, load(p, &w, row, column, &x));
             if (x > largest || isnan(x)) largest = x, place = row * p->size[WIDE] + column;
         }
-    plim_view_put(&p->out, (size_t)output * p->width, p->type, (struct plim_number){.f = largest, .is_float = true},
+    plim_view_set(&p->out, (size_t)output * p->width, p->type, (struct plim_number){.f = largest, .is_float = true},
                   known);
-    plim_view_put(&p->places, (size_t)output * WIDTH, PLIM_INT64, (struct plim_number){.i = place}, known);
+    plim_view_set(&p->places, (size_t)output * WIDTH, PLIM_INT64, (struct plim_number){.i = place}, known);
 }
 
 static int64_t area(const struct window *w)
@@ -164,7 +164,7 @@ static void take_mean(struct pooling *p, int64_t output)
         }
     int64_t divisor = p->divisor ? p->divisor : p->counts_padding ? with_padding : area(&w);
     if (!is_empty) sum = plim_number_round(sum / (double)divisor, math);
-    plim_view_put(&p->out, (size_t)output * p->width, p->type, (struct plim_number){.f = sum, .is_float = true}, known);
+    plim_view_set(&p->out, (size_t)output * p->width, p->type, (struct plim_number){.f = sum, .is_float = true}, known);
 }
 
 static bool run(struct pooling *p, const struct plim_launch *launch)

@@ -269,7 +269,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
         return true;
     }
     for (size_t i = 0; i < d.count; i++)
-        plim_view_put(&view, offset_of(&out, i), d.type, element_of(&d, i), PLIM_KNOWN | PLIM_ASSUMPTION_SEED);
+        plim_view_set(&view, offset_of(&out, i), d.type, element_of(&d, i), PLIM_KNOWN | PLIM_ASSUMPTION_SEED);
     plim_view_store(&view, launch->kernel);
     plim_view_close(&view);
     return true;
@@ -301,7 +301,7 @@ static void draw_each(const struct plim_plan *plan, const struct philox *philox,
         plim_philox_stream(philox->seed, i / EACH % threads, philox->offset / 4, words);
         unsigned char known = plim_view_get(&views[CHANCES], plim_tensor_offset(&tensors[CHANCES], i) * widths[CHANCES],
                                             plan->types[CHANCES], &chance);
-        plim_view_put(&views[OUT], plim_tensor_offset(&tensors[OUT], i) * widths[OUT], plan->types[OUT],
+        plim_view_set(&views[OUT], plim_tensor_offset(&tensors[OUT], i) * widths[OUT], plan->types[OUT],
                       whole(unit_of(words, (int)(i % EACH), EACH) <= chance.f),
                       plim_known_both(known, PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
     }

@@ -167,7 +167,7 @@ static bool run_even(const struct plim_plan *plan, const struct plim_launch *lau
     bool works = count <= PLIM_MOST_ELEMENTS && read_lambda(plan, launch->arguments[1], &e) && e.steps == count &&
                  plim_view_blank(&out, to, (size_t)count * width);
     for (int64_t i = 0; works && i < count; i++)
-        plim_view_put(&out, (size_t)i * width, type, even_nth(plan, &e, i), PLIM_KNOWN);
+        plim_view_set(&out, (size_t)i * width, type, even_nth(plan, &e, i), PLIM_KNOWN);
     if (works)
         plim_view_store(&out, launch->kernel);
     else
@@ -195,8 +195,8 @@ static bool run_triangle(const struct plim_plan *plan, const struct plim_launch 
         struct plim_number at_row = {.i = row + (is_upper ? 0 : first)},
                            at_column = {.i = column + (is_upper ? first : 0)};
         if (is_upper && !is_whole) at_column.i += plim_launch_long(launch, 2) - length;
-        plim_view_put(&out, (size_t)i * width, type, at_row, PLIM_KNOWN);
-        plim_view_put(&out, (size_t)(size + i) * width, type, at_column, PLIM_KNOWN);
+        plim_view_set(&out, (size_t)i * width, type, at_row, PLIM_KNOWN);
+        plim_view_set(&out, (size_t)(size + i) * width, type, at_column, PLIM_KNOWN);
         if (++column < (is_whole ? columns : length)) continue;
         column = 0, row++;
         if (!is_whole) length += is_upper ? -1 : 1;

@@ -253,19 +253,19 @@ static void put(const struct plim_plan *plan, const struct total *t, unsigned ch
     switch (plan->numbers[KIND]) {
     case LARGEST_AT:
     case SMALLEST_AT:
-        plim_view_put(&out[0], at, PLIM_INT64, index, index_known);
+        plim_view_set(&out[0], at, PLIM_INT64, index, index_known);
         break;
     case LARGEST_AND_AT:
     case SMALLEST_AND_AT:
-        plim_view_put(&out[0], at, type, t->value, t->known);
-        plim_view_put(&out[1], at / plim_type_bytes(type) * 8, PLIM_INT64, index, index_known);
+        plim_view_set(&out[0], at, type, t->value, t->known);
+        plim_view_set(&out[1], at / plim_type_bytes(type) * 8, PLIM_INT64, index, index_known);
         break;
     case SMALLEST_AND_LARGEST:
-        plim_view_put(&out[0], at, type, t->least, t->known);
-        plim_view_put(&out[1], at, type, t->value, t->known);
+        plim_view_set(&out[0], at, type, t->least, t->known);
+        plim_view_set(&out[1], at, type, t->value, t->known);
         break;
     default:
-        plim_view_put(&out[0], at, type, t->value, t->known);
+        plim_view_set(&out[0], at, type, t->value, t->known);
     }
 }
 

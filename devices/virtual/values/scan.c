@@ -99,12 +99,12 @@ static void row(const struct plim_plan *plan, const struct scan *s, size_t first
                 total.f, type == PLIM_HALF || type == PLIM_BFLOAT16 ? PLIM_FLOAT : type);
         if (second) index.i = (int64_t)i;
         if (plan->numbers[EXCLUSIVE])
-            plim_view_put(out, at * out_width, plan->types[1], before, known_before);
+            plim_view_set(out, at * out_width, plan->types[1], before, known_before);
         else
-            plim_view_put(out, at * out_width, plan->types[1], total, known);
+            plim_view_set(out, at * out_width, plan->types[1], total, known);
         before = total;
         known_before = known;
-        if (indices) plim_view_put(indices, at * 8, PLIM_INT64, index, known);
+        if (indices) plim_view_set(indices, at * 8, PLIM_INT64, index, known);
     }
 }
 

@@ -110,7 +110,7 @@ static void put(const struct plim_plan *plan, struct plim_view *to, size_t at,
     if (plan->numbers[OPERATION] != ASSIGN) {
         known = plim_known_both(known, plim_view_get(to, at, type, &a));
         known = plim_known_both(known, plim_view_get(from, source, type, &b));
-        plim_view_put(to, at, type, combine((enum operation)plan->numbers[OPERATION], a, b), known);
+        plim_view_set(to, at, type, combine((enum operation)plan->numbers[OPERATION], a, b), known);
         return;
     }
     if (at + width > to->bytes) return;

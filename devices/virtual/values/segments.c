@@ -28,7 +28,7 @@ static bool run_places(const struct plim_plan *plan, const struct plim_launch *l
         return false;
     for (uint32_t i = 0; i < (uint32_t)count; i++) {
         uint64_t place = plan->numbers[HAS_ROWS] ? (uint64_t)(i % size) << 32 | i / size : i % size;
-        plim_view_put(&view, i * WIDTH, PLIM_INT64, (struct plim_number){.i = (int64_t)place}, PLIM_KNOWN);
+        plim_view_set(&view, i * WIDTH, PLIM_INT64, (struct plim_number){.i = (int64_t)place}, PLIM_KNOWN);
     }
     plim_view_store(&view, launch->kernel);
     plim_view_close(&view);
@@ -65,7 +65,7 @@ static bool run_last(const struct plim_plan *plan, const struct plim_launch *lau
         struct plim_number place;
         unsigned char known = plim_view_get(&s.places, i * sizeof(int64_t), PLIM_INT64, &place);
         place.i = (int64_t)((uint64_t)place.i >> 32);
-        plim_view_put(&s.indices, i * sizeof(int64_t), PLIM_INT64, place, known);
+        plim_view_set(&s.indices, i * sizeof(int64_t), PLIM_INT64, place, known);
         if (known & PLIM_KNOWN)
             plim_view_move_by(&s.out, i * s.width, &s.in, (i / s.size * s.size + (size_t)place.i) * s.width, s.width,
                               known);

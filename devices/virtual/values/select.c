@@ -270,7 +270,7 @@ static bool add(const struct plim_plan *plan, const struct plim_launch *launch, 
             all = plim_known_both(all, plim_view_get(&s.from, in_in(&s, i, k), s.type, &b));
             a.i = (int64_t)((uint64_t)a.i + (uint64_t)alpha.i * (uint64_t)b.i);
             a.f += alpha.f * b.f;
-            plim_view_put(&s.to, at, s.type, a, all);
+            plim_view_set(&s.to, at, s.type, a, all);
         }
     }
     close_slices(&s, works, launch);

@@ -77,7 +77,7 @@ static bool run_triangle(const struct plim_plan *plan, const struct plim_launch 
         if (plan->numbers[UPPER] ? off >= diagonal : off <= diagonal)
             plim_view_move(&to, at, &from, plim_tensor_offset(&in, i) * width, width);
         else
-            plim_view_put(&to, at, plan->types[0], (struct plim_number){0}, PLIM_KNOWN);
+            plim_view_set(&to, at, plan->types[0], (struct plim_number){0}, PLIM_KNOWN);
     }
     if (works) plim_view_store(&to, launch->kernel);
     plim_view_close(&to);
@@ -103,7 +103,7 @@ static bool run_repeat(const struct plim_plan *plan, const struct plim_launch *l
         known = plim_known_both(known, plim_view_get(&sums, (size_t)i * 8, PLIM_INT64, &end));
         works = known & PLIM_KNOWN && n.i >= 0 && end.i >= n.i && end.i <= total;
         for (int64_t k = end.i - n.i; works && k < end.i; k++)
-            plim_view_put(&out, (size_t)k * width, plan->types[0], (struct plim_number){.i = i},
+            plim_view_set(&out, (size_t)k * width, plan->types[0], (struct plim_number){.i = i},
                           known);
     }
     if (works) plim_view_store(&out, launch->kernel);
@@ -129,7 +129,7 @@ static bool run_scatter(const struct plim_plan *plan, const struct plim_launch *
         unsigned char known = plim_view_get(&in, (size_t)i * 8, PLIM_INT64, &x);
         known = plim_known_both(known, plim_view_get(&places, (size_t)i * 8, PLIM_INT64, &place));
         works = known & PLIM_KNOWN && place.i >= 0 && place.i < count;
-        if (works) plim_view_put(&out, (size_t)place.i * 8, PLIM_INT64, x, known);
+        if (works) plim_view_set(&out, (size_t)place.i * 8, PLIM_INT64, x, known);
     }
     if (works) plim_view_store(&out, launch->kernel);
     plim_view_close(&in);
@@ -175,7 +175,7 @@ static bool run_search(const struct plim_plan *plan, const struct plim_launch *l
             else
                 high = middle;
         }
-        plim_view_put(&out, (size_t)i * out_width, plan->types[1],
+        plim_view_set(&out, (size_t)i * out_width, plan->types[1],
                       (struct plim_number){.i = low - first}, known);
     }
     if (works) plim_view_store(&out, launch->kernel);

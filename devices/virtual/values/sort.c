@@ -119,9 +119,9 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
         all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD);
         for (size_t i = 0; i < s->size; i++) {
             if (!is_known && !stays) items[i].place = place_of(r, i, s->size, descending);
-            plim_view_put(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
+            plim_view_set(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
                           items[i].key, is_known ? known : PLIM_UNKNOWN);
-            plim_view_put(values, (first_value + i * s->values_stride) * value_width,
+            plim_view_set(values, (first_value + i * s->values_stride) * value_width,
                           plan->types[VALUES], moved[items[i].place], all);
         }
     }
@@ -248,10 +248,10 @@ static void take_rows(const struct plim_plan *plan, const struct largest *l,
         for (size_t i = 0; i < l->count; i++) {
             struct plim_number place = {.i = (int64_t)items[i].place};
             unsigned char index_known = is_known ? known : pick(l, r, i, &place.i);
-            plim_view_put(values,
+            plim_view_set(values,
                           (plim_tensor_offset(&l->values, r) + i * l->values_stride) * width, type,
                           items[i].key, is_known ? known : PLIM_UNKNOWN);
-            plim_view_put(indices, (plim_tensor_offset(&l->indices, r) + i * l->indices_stride) * 8,
+            plim_view_set(indices, (plim_tensor_offset(&l->indices, r) + i * l->indices_stride) * 8,
                           PLIM_INT64, place, index_known);
         }
     }

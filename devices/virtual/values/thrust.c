@@ -146,7 +146,7 @@ static bool store_one(const struct items *x, bool values, uintptr_t at, const ch
     for (size_t i = 0; i < x->count; i++) {
         const struct item *item = &x->items[i];
         unsigned char known = values ? plim_known_both(x->known, item->known) : x->known;
-        plim_view_put(&view, i * WIDTH, PLIM_INT64, (struct plim_number){.i = values ? item->value : item->key}, known);
+        plim_view_set(&view, i * WIDTH, PLIM_INT64, (struct plim_number){.i = values ? item->value : item->key}, known);
     }
     plim_view_store(&view, writer);
     plim_view_close(&view);
@@ -196,7 +196,7 @@ static bool run_sequence(const struct plim_plan *plan, const struct plim_launch 
         !plim_view_blank(&out, plim_launch_address(launch, at), (size_t)count * WIDTH))
         return false;
     for (int64_t i = 0; i < count; i++)
-        plim_view_put(&out, (size_t)i * WIDTH, PLIM_INT64, (struct plim_number){.i = first + i}, PLIM_KNOWN);
+        plim_view_set(&out, (size_t)i * WIDTH, PLIM_INT64, (struct plim_number){.i = first + i}, PLIM_KNOWN);
     plim_view_store(&out, launch->kernel);
     plim_view_close(&out);
     return true;
@@ -313,7 +313,7 @@ static bool run_difference(const struct plim_plan *plan, const struct plim_launc
     for (int64_t i = 0; works && i < count; i++) {
         unsigned char known = plim_view_get(&in, (size_t)i * WIDTH, PLIM_INT64, &x);
         struct plim_number difference = {.i = (int64_t)((uint64_t)x.i - (uint64_t)before.i)};
-        plim_view_put(&out, (size_t)i * WIDTH, PLIM_INT64, difference, plim_known_both(known, had));
+        plim_view_set(&out, (size_t)i * WIDTH, PLIM_INT64, difference, plim_known_both(known, had));
         before = x;
         had = known;
     }
@@ -377,7 +377,7 @@ static bool run_unique(const struct plim_plan *plan, const struct plim_launch *l
         if (!i || compare(&x.items[i], &x.items[taken - 1])) x.items[taken++] = x.items[i];
     if (works) x.count = taken;
     if (!works || !store(&x, plan, launch, (int)plan->numbers[OUT])) spoil(plan, launch);
-    plim_view_put(&number, 0, type, (struct plim_number){.i = (int64_t)x.count}, known);
+    plim_view_set(&number, 0, type, (struct plim_number){.i = (int64_t)x.count}, known);
     plim_view_store(&number, launch->kernel);
     plim_view_close(&number);
     items_finish(&x);

@@ -85,7 +85,7 @@ unsigned char plim_view_get(const struct plim_view *view, size_t offset, enum pl
     return known;
 }
 
-void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
+void plim_view_set(struct plim_view *view, size_t offset, enum plim_type type,
                    struct plim_number number, unsigned char known)
 {
     size_t bytes = plim_type_bytes(type);

@@ -28,7 +28,7 @@ void plim_view_close(struct plim_view *view); /* also accepts a zero-initialised
 unsigned char plim_view_known(const struct plim_view *view, size_t offset, size_t bytes);
 unsigned char plim_view_get(const struct plim_view *view, size_t offset, enum plim_type type,
                             struct plim_number *out);
-void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
+void plim_view_set(struct plim_view *view, size_t offset, enum plim_type type,
                    struct plim_number number, unsigned char known);
 /* Copies the bytes of an element, with their states. */
 void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_view *from,

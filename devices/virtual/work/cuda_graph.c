@@ -94,8 +94,8 @@ struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
     if (!copy) return NULL;
     copy->steps_class = graph->steps_class;
     copy->calls = graph->calls;
-    plim_graph_note_writes(copy, graph->written.items, graph->written.count);
-    for (size_t i = 0; i < graph->costs.count; i++) plim_graph_note_cost(copy, &graph->costs.items[i]);
+    plim_graph_record_writes(copy, graph->written.items, graph->written.count);
+    for (size_t i = 0; i < graph->costs.count; i++) plim_graph_record_cost(copy, &graph->costs.items[i]);
     return copy;
 }
 
@@ -107,14 +107,14 @@ size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***node
 
 /* --- launches in the graph -------------------------------------------------------------------- */
 
-void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
+void plim_graph_record_class(struct plim_graph *graph, enum plim_steps_class steps_class,
                      bool is_library)
 {
     graph->steps_class = plim_steps_join(graph->steps_class, steps_class);
     graph->calls += is_library;
 }
 
-void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count)
+void plim_graph_record_writes(struct plim_graph *graph, const uintptr_t *written, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t had = graph->written.count;
@@ -130,7 +130,7 @@ const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count
 }
 
 /* A cost for which there is no memory is dropped. */
-void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost)
+void plim_graph_record_cost(struct plim_graph *graph, const struct plim_cost *cost)
 {
     if (PLIM_ARRAY_PUSH(&graph->costs, *cost) != PLIM_OK) return;
 }

@@ -38,15 +38,15 @@ int plim_graph_add_child(struct plim_graph *graph, const struct plim_graph *chil
 int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct plim_node **out);
 
 /* Records what a launch in the graph says about steps: its class, and whether a library made it. */
-void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
+void plim_graph_record_class(struct plim_graph *graph, enum plim_steps_class steps_class,
                      bool is_library);
 
 /* Record and return the addresses that launches in the graph may write; without those of child graphs. */
-void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);
+void plim_graph_record_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);
 const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count);
 
 /* Record and return the costs of launches in the graph, in the order of capture; without those of child graphs. */
-void plim_graph_note_cost(struct plim_graph *graph, const struct plim_cost *cost);
+void plim_graph_record_cost(struct plim_graph *graph, const struct plim_cost *cost);
 const struct plim_cost *plim_graph_costs(const struct plim_graph *graph, size_t *count);
 
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);

@@ -63,9 +63,9 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
                        capability / 10, capability % 10);
         return GPU_NO_BINARY;
     }
-    plim_self_goes_on();
-    if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
-        plim_capture_note(stream, plim_kernel_class(kernel), false);
+    plim_self_launches();
+    if (plim_capture_add(stream, PLIM_NODE_KERNEL)) {
+        plim_capture_record_class(stream, plim_kernel_class(kernel), false);
         note_writes(stream, kernel, launch);
         struct plim_cost captured;
         if (plim_stream_is_on() && plim_kernel_cost(kernel, launch, &captured)) plim_capture_cost(stream, &captured);
@@ -104,13 +104,13 @@ int plim_library_launch(const struct plim_work *work)
     struct plim_stream *stream = plim_stream_of(work->stream);
     int failed = plim_self_use_current();
     if (failed) return failed;
-    plim_self_goes_on();
+    plim_self_launches();
     const uintptr_t *operands = (const uintptr_t *)work->operands;
     struct plim_cost cost = {.kind = PLIM_COST_MOVE};
     if (work->cost) cost = *work->cost;
     else if (plim_stream_is_on()) cost = cost_of_moving(operands, work->read + work->written);
-    if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
-        plim_capture_note(stream, PLIM_STEPS_WORK, true);
+    if (plim_capture_add(stream, PLIM_NODE_KERNEL)) {
+        plim_capture_record_class(stream, PLIM_STEPS_WORK, true);
         if (work->written) plim_capture_writes(stream, operands + work->read, work->written);
         plim_capture_cost(stream, &cost);
         return GPU_OK;
@@ -156,8 +156,8 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
 {
     int failed = plim_self_use_current();
     if (failed) return failed;
-    plim_self_goes_on();
-    if (plim_capture_take_graph(plim_stream_of(stream), graph)) return GPU_OK;
+    plim_self_launches();
+    if (plim_capture_add_graph(plim_stream_of(stream), graph)) return GPU_OK;
     struct plim_graph_sum sum = plim_graph_sum(graph);
     plim_self_process()->launches += (int64_t)sum.kernels;
     spoil_writes(graph);

@@ -200,7 +200,7 @@ static void append(struct plim_stream *stream, struct plim_node *node)
     stream->capture->last = node;
 }
 
-bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type)
+bool plim_capture_add(struct plim_stream *stream, enum plim_node_type type)
 {
     struct plim_node *node;
     if (!stream->capture) return false;
@@ -208,7 +208,7 @@ bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type)
     return true;
 }
 
-bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph *child)
+bool plim_capture_add_graph(struct plim_stream *stream, const struct plim_graph *child)
 {
     struct plim_node *node;
     if (!stream->capture) return false;
@@ -216,18 +216,18 @@ bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph
     return true;
 }
 
-void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
+void plim_capture_record_class(struct plim_stream *stream, enum plim_steps_class steps_class,
                        bool is_library)
 {
-    if (stream->capture) plim_graph_note(stream->capture->graph, steps_class, is_library);
+    if (stream->capture) plim_graph_record_class(stream->capture->graph, steps_class, is_library);
 }
 
 void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count)
 {
-    if (stream->capture) plim_graph_note_writes(stream->capture->graph, written, count);
+    if (stream->capture) plim_graph_record_writes(stream->capture->graph, written, count);
 }
 
 void plim_capture_cost(struct plim_stream *stream, const struct plim_cost *cost)
 {
-    if (stream->capture) plim_graph_note_cost(stream->capture->graph, cost);
+    if (stream->capture) plim_graph_record_cost(stream->capture->graph, cost);
 }

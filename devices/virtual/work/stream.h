@@ -49,11 +49,11 @@ enum gpu_capture_status plim_capture_status(const struct plim_stream *stream, ui
 /* Returns the node on which new work of the stream will depend, or NULL. */
 struct plim_node **plim_capture_last(const struct plim_stream *stream);
 /* Add work to a stream. Return true if it was captured into a graph and must not happen now. */
-bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type);
-bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph *child);
+bool plim_capture_add(struct plim_stream *stream, enum plim_node_type type);
+bool plim_capture_add_graph(struct plim_stream *stream, const struct plim_graph *child);
 
 /* Records for the last captured launch what it says about steps (steps_class.h), and whether a library made it. */
-void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
+void plim_capture_record_class(struct plim_stream *stream, enum plim_steps_class steps_class,
                        bool is_library);
 /* Records where it may write. */
 void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count);

@@ -20,7 +20,7 @@ static void read(uintptr_t from, void *to, size_t bytes)
 {
     unsigned known = plim_shadow_load(from, to, NULL, bytes);
     if (plim_transfer_asked) plim_transfer_asked(from, to, bytes, known);
-    plim_round_trip_leave(from, to, bytes, known);
+    plim_round_trip_record(from, to, bytes, known);
 }
 
 static void write(uintptr_t to, const void *from, size_t bytes)
@@ -76,7 +76,7 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     if (!t->to || !t->from) return GPU_INVALID_VALUE;
     struct plim_cost cost;
     bool has_cost = transfer_cost(t, &cost);
-    if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) {
+    if (plim_capture_add(stream, PLIM_NODE_MEMCPY)) {
         plim_capture_writes(stream, (const uintptr_t *)&t->to, plim_heap_is_device((uintptr_t)t->to));
         if (has_cost) plim_capture_cost(stream, &cost);
         return GPU_OK;
@@ -105,7 +105,7 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
     bool on_gpu = plim_heap_is_device((uintptr_t)to);
     bool has_cost = on_gpu && count * element_bytes > COUNTERS_BYTES && plim_stream_is_on();
     const struct plim_cost cost = cost_of(PLIM_COST_MOVE, count * element_bytes);
-    if (plim_capture_take(stream, PLIM_NODE_MEMSET)) {
+    if (plim_capture_add(stream, PLIM_NODE_MEMSET)) {
         plim_capture_writes(stream, (const uintptr_t *)&to, on_gpu);
         if (has_cost) plim_capture_cost(stream, &cost);
         return GPU_OK;
