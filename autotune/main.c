@@ -14,7 +14,7 @@ static void on_signal(int number)
 }
 
 /* Handles a signal, unless it is ignored, as by nohup and in background jobs of shells without job control. */
-static void watch(int number)
+static void handle_signal(int number)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
     if (sigaction(number, NULL, &before) || before.sa_handler == SIG_IGN) return;
@@ -33,7 +33,7 @@ static const char *version(void)
 int main(int argc, char **argv)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) watch(signals[i]);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) handle_signal(signals[i]);
     const char *terminal = getenv("TERM");
     const struct plim_io io = {.version = version(),
                                .is_dumb = terminal && !strcmp(terminal, "dumb"),

@@ -39,7 +39,7 @@ static void measure(struct plim_address_space_region *region)
     }
 }
 
-static enum plim_status place(struct plim_address_space_region *region, uint64_t bytes,
+static enum plim_status place_in_region(struct plim_address_space_region *region, uint64_t bytes,
                               uint64_t *at)
 {
     size_t best = 0;
@@ -154,11 +154,11 @@ enum plim_status plim_address_space_reserve(struct plim_address_space *space, ui
                                          bool alone, uint64_t *at)
 {
     struct plim_address_space_region *region = alone ? NULL : find_region(space, bytes);
-    if (region) return place(region, bytes, at);
+    if (region) return place_in_region(region, bytes, at);
     enum plim_status st = add_region(space, bytes, &region);
     if (st != PLIM_OK) return st;
     region->is_alone = alone;
-    st = place(region, bytes, at);
+    st = place_in_region(region, bytes, at);
     if (st == PLIM_OK) note_gaps(space, region);
     else remove_region(space, count_above(space, region->at));
     return st;

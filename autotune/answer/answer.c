@@ -123,9 +123,9 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     struct plim_batch batch;
     plim_batch_allowed(&d->rule, plim_batch_next(&d->rule, 0), &batch);
     struct plim_setting smallest =
-        plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
-    const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
-    const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
+        plim_space_setting(&d->space.points.items[index], &batch, a->prober->runner);
+    const struct plim_sample *sample = plim_probe_known(a->prober, &smallest);
+    const struct plim_cache_entry *need = plim_cache_find(a->prober->cache, &smallest);
     bool fell_short = index < d->searched; /* false for levels of a waterfall after the answer */
     bool fails = sample && sample->verdict != PLIM_OK;
     bool by_time = plim_objectives[d->question->objective].by_time;
@@ -192,12 +192,12 @@ static void fill_next(const struct plim_answer *a, const struct plim_beyond *bey
 static enum plim_status fill_samples(const struct plim_answer *a, struct plim_result *result,
                                      struct plim_error *err)
 {
-    for (size_t i = 0; i < a->asker->samples.count; i++) {
-        const struct plim_sample *from = &a->asker->samples.items[i];
+    for (size_t i = 0; i < a->prober->samples.count; i++) {
+        const struct plim_sample *from = &a->prober->samples.items[i];
         struct plim_result_sample to = {.setting = setting_of(a, &from->setting),
                                         .simulated = a->device->simulated,
                                         .verdict = plim_verdict_name(from->verdict)};
-        const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &from->setting);
+        const struct plim_cache_entry *need = plim_cache_find(a->prober->cache, &from->setting);
         if (from->trial.verdict == PLIM_OK)
             to.peak = peak_of(a, &from->trial);
         else if (need)
@@ -226,9 +226,9 @@ static enum plim_status fill_advice(const struct plim_answer *a, const struct pl
 static void fill_model(const struct plim_answer *a, struct plim_result *result)
 {
     if (!a->details->describe_model) return;
-    for (size_t i = 0; i < a->asker->samples.count && !result->spec.parameters; i++)
-        if (a->asker->samples.items[i].trial.details)
-            a->details->describe_model(&a->asker->samples.items[i].trial, result);
+    for (size_t i = 0; i < a->prober->samples.count && !result->spec.parameters; i++)
+        if (a->prober->samples.items[i].trial.details)
+            a->details->describe_model(&a->prober->samples.items[i].trial, result);
 }
 
 static void fill_details(const struct plim_answer *a, const struct plim_trial *trial,

@@ -47,7 +47,7 @@ struct plim_answer {
     const char *const *doubts; /* `doubt_count` reasons why a recording is uncertain */
     size_t doubt_count;
     const struct plim_question *question;
-    const struct plim_asker *asker;
+    const struct plim_prober *prober;
     const struct plim_device_info *device;
     const struct plim_limit *limit;
     int tdp_watts; /* of the GPU; 0: not known */

@@ -39,7 +39,7 @@ const struct plim_details_reader plim_details_execution = {.is_program = true,
 /* --- reasons ---------------------------------------------------------------------------------- */
 
 /* Tells whether events at the end of an epoch, such as an evaluation, were seen. */
-static void tell_epochs(const struct plim_execution *execution, struct plim_result *result)
+static void add_epochs(const struct plim_execution *execution, struct plim_result *result)
 {
     bool was_ended = execution->end == PLIM_END_STEADY || execution->end == PLIM_END_STEPS ||
                      execution->end == PLIM_END_TIME;
@@ -64,7 +64,7 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
                                    "--steps N runs that far.");
 }
 
-static void tell_end(const struct plim_execution *execution, struct plim_result *result)
+static void add_end(const struct plim_execution *execution, struct plim_result *result)
 {
     static const char *const ends[] = {
         [PLIM_END_EXITED] = "the program ended",
@@ -92,7 +92,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                            "%d of the program's optimizers had not stepped by then: the memory of those steps was "
                            "not seen.",
                            execution->waiting_optimizers);
-    tell_epochs(execution, result);
+    add_epochs(execution, result);
     if (execution->peak_contexts > 1)
         plim_result_reason(result,
                            "At the peak %d processes held GPU memory, each with its own context: all contexts but "
@@ -121,13 +121,13 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
 
 /* Doubts the answer if the program trained at another size but not at this one: it may have skipped the batch or ended
  * early. */
-static void tell_untrained(const struct plim_answer *answer, const struct plim_decision *decision,
+static void add_untrained(const struct plim_answer *answer, const struct plim_decision *decision,
                            struct plim_result *result)
 {
-    const struct plim_asker *asker = answer->asker;
+    const struct plim_prober *prober = answer->prober;
     const struct plim_sample *trained = NULL;
-    for (size_t i = 0; i < asker->samples.count; i++) {
-        const struct plim_sample *sample = &asker->samples.items[i];
+    for (size_t i = 0; i < prober->samples.count; i++) {
+        const struct plim_sample *sample = &prober->samples.items[i];
         const struct plim_execution *execution = execution_of(&sample->trial);
         if (sample->verdict == PLIM_OK && execution && execution->steps > 0) trained = sample;
     }
@@ -140,7 +140,7 @@ static void tell_untrained(const struct plim_answer *answer, const struct plim_d
 }
 
 /* Tells if the program used fewer GPUs than it sees: its batch is counted with all of them. */
-static void tell_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
+static void add_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
                       struct plim_result *result)
 {
     if (execution->gpus_used && execution->gpus_used < answer->gpus)
@@ -150,11 +150,11 @@ static void tell_gpus(const struct plim_answer *answer, const struct plim_execut
                            execution->gpus_used, answer->gpus, answer->question->batch.world);
 }
 
-static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
+static void add_refusals(const struct plim_prober *prober, bool uses_batch,
                           struct plim_result *result)
 {
-    for (size_t i = 0; i < asker->samples.count; i++) {
-        const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
+    for (size_t i = 0; i < prober->samples.count; i++) {
+        const struct plim_execution *execution = execution_of(&prober->samples.items[i].trial);
         if (!execution || !execution->went_on) continue;
         const char *counts = uses_batch ? "; such a trial counts as out of memory"
                                         : "; it counts as one that fits here, where a search over "
@@ -171,12 +171,12 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
 }
 
 /* Tells each note once. */
-static void tell_notes(const struct plim_asker *asker, struct plim_result *result)
+static void add_notes(const struct plim_prober *prober, struct plim_result *result)
 {
     const char *written[NOTES];
     size_t count = 0;
-    for (size_t i = 0; i < asker->samples.count; i++) {
-        const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
+    for (size_t i = 0; i < prober->samples.count; i++) {
+        const struct plim_execution *execution = execution_of(&prober->samples.items[i].trial);
         for (uint32_t n = 0; execution && n < execution->note_count; n++) {
             size_t k = 0;
             while (k < count && strcmp(written[k], execution->notes[n])) k++;
@@ -244,7 +244,7 @@ static void add_count(const struct plim_result *result, enum plim_question_use u
         snprintf(text + used, size - used, "%s%" PRId64 " %s", used ? ", " : "", count, says);
 }
 
-static void tell_questions(const struct plim_execution *execution, struct plim_result *result)
+static void add_questions(const struct plim_execution *execution, struct plim_result *result)
 {
     const struct plim_machine_questions *asked = &execution->questions;
     int64_t count = asked->unlisted, selected = 0, given = 0;
@@ -280,7 +280,7 @@ static void tell_questions(const struct plim_execution *execution, struct plim_r
             execution->unread);
 }
 
-static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)
+static void add_decisions(const struct plim_machine_questions *asked, struct plim_result *result)
 {
     int shown = 0;
     char text[PLIM_DECISION_TEXT];
@@ -292,28 +292,28 @@ static void tell_decisions(const struct plim_machine_questions *asked, struct pl
     }
 }
 
-static void tell_values_of(const struct plim_execution *execution, struct plim_result *result)
+static void add_values_of(const struct plim_execution *execution, struct plim_result *result)
 {
     fill_questions(&execution->questions, result);
-    tell_decisions(&execution->questions, result);
-    tell_questions(execution, result);
+    add_decisions(&execution->questions, result);
+    add_questions(execution, result);
 }
 
 /* Tells the values that the trial of the choice read; without a choice, those of the first trial. */
-static void tell_values(const struct plim_answer *answer, const struct plim_decision *decision,
+static void add_values(const struct plim_answer *answer, const struct plim_decision *decision,
                         struct plim_result *result)
 {
     const struct plim_execution *execution =
         decision->found ? execution_of(&decision->choice.trial) : NULL;
-    for (size_t i = 0; i < answer->asker->samples.count && !execution; i++)
-        execution = execution_of(&answer->asker->samples.items[i].trial);
-    if (execution) tell_values_of(execution, result);
+    for (size_t i = 0; i < answer->prober->samples.count && !execution; i++)
+        execution = execution_of(&answer->prober->samples.items[i].trial);
+    if (execution) add_values_of(execution, result);
 }
 
 void plim_reasons_execution(const struct plim_execution *execution, struct plim_result *result)
 {
-    tell_end(execution, result);
-    if (result->device.simulated) tell_values_of(execution, result);
+    add_end(execution, result);
+    if (result->device.simulated) add_values_of(execution, result);
 }
 
 void plim_reasons_program(const struct plim_answer *answer, const struct plim_decision *decision,
@@ -322,17 +322,17 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
     const struct plim_trial *choice = &decision->choice.trial;
     bool simulated = answer->device->simulated;
     if (decision->found && choice->details) {
-        tell_end(execution_of(choice), result);
-        tell_untrained(answer, decision, result);
-        tell_gpus(answer, execution_of(choice), result);
+        add_end(execution_of(choice), result);
+        add_untrained(answer, decision, result);
+        add_gpus(answer, execution_of(choice), result);
     }
-    tell_refusals(answer->asker, uses_batch, result);
+    add_refusals(answer->prober, uses_batch, result);
     if (simulated)
         plim_result_reason(
             result, "A virtual GPU keeps no time and knows only values that the host put there, and "
                     "what small kernels make of them: speed is not known.");
-    if (simulated) tell_values(answer, decision, result);
-    tell_notes(answer->asker, result);
+    if (simulated) add_values(answer, decision, result);
+    add_notes(answer->prober, result);
     if (!simulated && decision->found && decision->choice.step_seconds <= 0)
         plim_result_reason(result, "No step was timed, so the largest batch was chosen.");
 }

@@ -107,7 +107,7 @@ static void why_largest(const struct plim_answer *a, const struct plim_decision 
     }
 }
 
-static void tell_deviation(const struct plim_decision *d, struct plim_result *result)
+static void add_deviation(const struct plim_decision *d, struct plim_result *result)
 {
     int64_t target = plim_batch_target(&d->rule), effective = d->choice.batch.effective;
     if (target && effective != target)
@@ -118,7 +118,7 @@ static void tell_deviation(const struct plim_decision *d, struct plim_result *re
                            100.0 * (double)(effective - target) / (double)target);
 }
 
-static void tell_retries(const struct plim_trial *trial, struct plim_result *result)
+static void add_retries(const struct plim_trial *trial, struct plim_result *result)
 {
     if (trial->retries)
         plim_result_reason(result,
@@ -127,7 +127,7 @@ static void tell_retries(const struct plim_trial *trial, struct plim_result *res
 }
 
 /* Tells how it was proven that any number of steps fits, if it took more than four steps or there were retries. */
-static void tell_repeats(const struct plim_answer *a, const struct plim_trial *trial,
+static void add_repeats(const struct plim_answer *a, const struct plim_trial *trial,
                          struct plim_result *result)
 {
     enum { EXPECTED_STEPS = 4 };
@@ -147,13 +147,13 @@ static void tell_repeats(const struct plim_answer *a, const struct plim_trial *t
 }
 
 /* Tells if a micro-batch of this point does not fit although a larger one does. */
-static void tell_hole(const struct plim_answer *a, const struct plim_setting *point,
+static void add_hole(const struct plim_answer *a, const struct plim_setting *point,
                       struct plim_result *result)
 {
     int64_t fits = 0, hole = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < a->asker->samples.count; i++) {
-            const struct plim_sample *sample = &a->asker->samples.items[i];
+        for (size_t i = 0; i < a->prober->samples.count; i++) {
+            const struct plim_sample *sample = &a->prober->samples.items[i];
             int64_t b = sample->setting.micro_batch;
             if (!plim_setting_same_point(&sample->setting, point)) continue;
             if (!pass && sample->verdict == PLIM_OK && b > fits) fits = b;
@@ -164,14 +164,14 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
                            "Memory is fragmented here: micro-batch %" PRId64 " does not fit, %" PRId64
                            " does.%s",
                            hole, fits,
-                           a->asker->runner->costly
+                           a->prober->runner->costly
                                ? ""
                                : " So the next two sizes after each that fails were tried.");
 }
 
 /* Tells if the size of a block of the recording is a guess, and another size could add or remove a segment of more than
  * 1 % of the peak. */
-static void tell_guess(const struct plim_answer *a, const struct plim_trial *trial,
+static void add_guess(const struct plim_answer *a, const struct plim_trial *trial,
                        struct plim_result *result)
 {
     const struct plim_allocator_config usual = PLIM_ALLOCATOR_CONFIG_DEFAULT;
@@ -186,7 +186,7 @@ static void tell_guess(const struct plim_answer *a, const struct plim_trial *tri
                        plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 
-static void tell_recording(const struct plim_answer *a, const char *proof, struct plim_result *result)
+static void add_recording(const struct plim_answer *a, const char *proof, struct plim_result *result)
 {
     if (a->details->predicts)
         plim_result_reason(result,
@@ -195,31 +195,31 @@ static void tell_recording(const struct plim_answer *a, const char *proof, struc
                            proof);
 }
 
-static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
+static void add_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
                                   struct plim_result *result)
 {
     const struct plim_candidate *choice = &d->choice;
-    int64_t probed = plim_runner_probed(a->asker->runner, choice->batch.accumulation);
-    tell_retries(&choice->trial, result);
-    if (choice->verified) tell_repeats(a, &choice->trial, result);
+    int64_t probed = plim_runner_probed(a->prober->runner, choice->batch.accumulation);
+    add_retries(&choice->trial, result);
+    if (choice->verified) add_repeats(a, &choice->trial, result);
     else if (probed < choice->batch.accumulation)
         plim_result_reason(result,
                            "Run with %" PRId64 " of the %" PRId64 " micro-steps of a step.", probed,
                            choice->batch.accumulation);
     else
         plim_result_reason(result, "It was not proven that all later steps fit.");
-    tell_recording(a, "--prove runs the program", result);
-    tell_guess(a, &choice->trial, result);
+    add_recording(a, "--prove runs the program", result);
+    add_guess(a, &choice->trial, result);
     if (a->details->predicts)
         plim_result_reason(result, choice->step_seconds > 0
                                        ? "Its seconds are simulated: the recorded launches, by the clock of the "
                                          "simulated GPU."
                                        : "The recording has no launches, so nothing is chosen by time.");
-    tell_hole(a, &choice->setting, result);
+    add_hole(a, &choice->setting, result);
     plim_reasons_world(a, &choice->setting, &choice->trial, result);
 }
 
-static void tell_sequence(const struct plim_answer *a, const struct plim_decision *d,
+static void add_sequence(const struct plim_answer *a, const struct plim_decision *d,
                           struct plim_result *result)
 {
     const struct plim_question *q = a->question;
@@ -229,7 +229,7 @@ static void tell_sequence(const struct plim_answer *a, const struct plim_decisio
 }
 
 /* Tells which level of the waterfall has the answer. */
-static void tell_waterfall(const struct plim_answer *a, const struct plim_decision *d,
+static void add_waterfall(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
     size_t level = 0, levels = d->space.level_ends.count;
@@ -246,7 +246,7 @@ static void tell_waterfall(const struct plim_answer *a, const struct plim_decisi
 }
 
 /* On a real GPU: tells the error of the plan. */
-static void tell_prediction(const struct plim_decision *d, struct plim_result *result)
+static void add_prediction(const struct plim_decision *d, struct plim_result *result)
 {
     char planned[16], measured[16];
     if (!d->was_planned || d->planned_seconds <= 0 || d->choice.step_seconds <= 0) return;
@@ -271,7 +271,7 @@ static void tell_prediction(const struct plim_decision *d, struct plim_result *r
             d->planned_edge, d->largest.batch.micro_batch);
 }
 
-static void tell_overhead(const struct plim_limit *limit, struct plim_result *result)
+static void add_overhead(const struct plim_limit *limit, struct plim_result *result)
 {
     char bytes[16];
     int64_t own_bytes = limit->overhead_bytes - limit->vllm_bytes; /* of the framework */
@@ -311,7 +311,7 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
 }
 
 /* Warns of bf16 on GPUs below compute capability 8.0, which have none; PyTorch emulates it there. */
-static void tell_bf16(const struct plim_answer *a, const struct plim_setting *setting,
+static void add_bf16(const struct plim_answer *a, const struct plim_setting *setting,
                       struct plim_result *result)
 {
     const struct plim_axes *axes = &a->question->axes;
@@ -328,7 +328,7 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
 }
 
 /* Tells why a recording is uncertain, such as decisions by values that only a real GPU knows. */
-static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
+static void add_doubts(const struct plim_answer *a, struct plim_result *result)
 {
     for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_SHOWN; i++)
         plim_result_reason(result, "The answer is uncertain: %s.", a->doubts[i]);
@@ -336,7 +336,7 @@ static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
 }
 
 /* Warns if the rate exceeds the GPU's peak for the spec's precision, which is impossible. */
-static void tell_rate(struct plim_result *result)
+static void add_rate(struct plim_result *result)
 {
     if (result->choice.mfu > 1)
         plim_result_reason(result, "It is faster than this GPU can be with the spec's precision and sizes (MFU above "
@@ -350,24 +350,24 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         plim_result_reason(result, "The search was ended early (%s)%s.",
                            d->ended_why[0] ? d->ended_why : plim_status_text(d->ended),
                            d->found ? ": this is the best so far" : "");
-    tell_waterfall(a, d, result);
+    add_waterfall(a, d, result);
     if (d->found) {
         why_not_between(d, result);
         why_not_next(a, d, result);
         why_largest(a, d, result);
-        tell_deviation(d, result);
-        tell_rate(result);
-        tell_limits_of_choice(a, d, result);
-        tell_prediction(d, result);
+        add_deviation(d, result);
+        add_rate(result);
+        add_limits_of_choice(a, d, result);
+        add_prediction(d, result);
     } else {
         plim_reasons_none(a, d, result);
         why_largest(a, d, result);
     }
     if (d->found || d->has_smallest)
-        tell_bf16(a, d->found ? &d->choice.setting : &d->smallest, result);
-    tell_sequence(a, d, result);
-    tell_doubts(a, result);
-    tell_overhead(a->limit, result);
+        add_bf16(a, d->found ? &d->choice.setting : &d->smallest, result);
+    add_sequence(a, d, result);
+    add_doubts(a, result);
+    add_overhead(a->limit, result);
 }
 
 /* --- of an inspected setting ------------------------------------------------------------------ */
@@ -383,8 +383,8 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
     if (e->fits) {
         plim_result_reason(result, "It fits: %s reserved at the peak, of a budget of %s.", needs,
                            budget);
-        tell_retries(&e->trial, result);
-        tell_repeats(a, &e->trial, result);
+        add_retries(&e->trial, result);
+        add_repeats(a, &e->trial, result);
     } else {
         plim_result_reason(result,
                            "It does not fit: it needs %s if there is enough memory, more than the budget of %s.",
@@ -392,10 +392,10 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) plim_reasons_end(tried, failure, result);
     }
-    tell_recording(a, "exec runs the program", result);
-    tell_guess(a, &e->trial, result);
+    add_recording(a, "exec runs the program", result);
+    add_guess(a, &e->trial, result);
     plim_reasons_world(a, &e->setting, &e->trial, result);
-    tell_bf16(a, &e->setting, result);
-    tell_doubts(a, result);
-    tell_overhead(a->limit, result);
+    add_bf16(a, &e->setting, result);
+    add_doubts(a, result);
+    add_overhead(a->limit, result);
 }

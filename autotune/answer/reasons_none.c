@@ -44,7 +44,7 @@ static void describe_recorded(const struct plim_axes *axes, const struct plim_se
 }
 
 /* For a recording, whose smallest batch need not be the program's smallest. */
-static void tell_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
+static void add_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
                                const char *needs, const char *budget, struct plim_result *result)
 {
     char values[160];
@@ -58,7 +58,7 @@ static void tell_recorded_need(const struct plim_answer *a, const struct plim_se
                                    ": smaller ones may fit, and exec tries them.", s->micro_batch);
 }
 
-static void tell_need(const struct plim_answer *a, const struct plim_decision *d,
+static void add_need(const struct plim_answer *a, const struct plim_decision *d,
                       struct plim_result *result)
 {
     const struct plim_setting *s = &d->smallest;
@@ -68,7 +68,7 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     plim_format_bytes(a->limit->budget_bytes, budget);
     describe_values(axes, s, values, sizeof(values));
     if (a->details->predicts) {
-        tell_recorded_need(a, s, needs, budget, result);
+        add_recorded_need(a, s, needs, budget, result);
         return;
     }
     if (a->details->is_program && d->rule.request->listed_count == 1)
@@ -98,7 +98,7 @@ void plim_reasons_none(const struct plim_answer *a, const struct plim_decision *
         plim_result_reason(result, "Overhead and margin together take all of the %s.",
                            plim_format_bytes(a->limit->usable_bytes, usable));
     } else if (d->has_smallest) {
-        tell_need(a, d, result);
+        add_need(a, d, result);
         if (smallest->verdict != PLIM_OK) plim_reasons_end(smallest, failure, result);
     } else if (!d->ended && smallest->verdict != PLIM_OK) {
         plim_result_reason(result, "Nothing can %s with these settings: %s.",

@@ -22,7 +22,7 @@ static const struct {
 };
 
 /* Tells how long a step waits for the other GPUs, and how that is known. */
-static void tell_links(int64_t world, const struct plim_trial *trial, struct plim_result *result)
+static void add_links(int64_t world, const struct plim_trial *trial, struct plim_result *result)
 {
     bool is_long = trial->link_latency_seconds >= 1e-3;
     char how[112] = "an estimate from the GPU's links", waits[64] = "does not wait";
@@ -67,7 +67,7 @@ void plim_reasons_world(const struct plim_answer *a, const struct plim_setting *
                                                                                   "buckets) is not included; --gpus "
                                                                                   "runs it on more.",
                            a->gpus, world);
-    if (trial->seconds > 0) tell_links(world, trial, result);
+    if (trial->seconds > 0) add_links(world, trial, result);
     bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;
     if (is_modelled && a->why_modelled && a->why_modelled[0])
         plim_result_reason(result, "The all-reduce is modelled, not measured: %s.", a->why_modelled);

@@ -59,7 +59,7 @@ static void describe_sample(const struct plim_trial *trial, struct plim_result_s
     plim_sdpa_engines_text(replay_of(trial)->sdpa_engines, sample->attention_engine);
 }
 
-static void tell_noise(const struct plim_replay *replay, struct plim_result *result)
+static void add_noise(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->noisy)
         plim_result_reason(
@@ -68,7 +68,7 @@ static void tell_noise(const struct plim_replay *replay, struct plim_result *res
             "computed for others meanwhile.");
 }
 
-static void tell_managed(const struct plim_replay *replay, struct plim_result *result)
+static void add_managed(const struct plim_replay *replay, struct plim_result *result)
 {
     char text[16];
     if (replay->managed_bytes)
@@ -78,7 +78,7 @@ static void tell_managed(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(replay->managed_bytes, text));
 }
 
-static void tell_offloaded(const struct plim_replay *replay, struct plim_result *result)
+static void add_offloaded(const struct plim_replay *replay, struct plim_result *result)
 {
     char text[16];
     if (replay->host_bytes)
@@ -88,7 +88,7 @@ static void tell_offloaded(const struct plim_replay *replay, struct plim_result 
                            plim_format_bytes(replay->host_bytes, text));
 }
 
-static void tell_rank(const struct plim_replay *replay, struct plim_result *result)
+static void add_rank(const struct plim_replay *replay, struct plim_result *result)
 {
     char text[16], most[16];
     if (!replay->rank0_reserved_bytes) return;
@@ -101,7 +101,7 @@ static void tell_rank(const struct plim_replay *replay, struct plim_result *resu
         plim_result_reason(result, "Shown is rank 0: no rank that was tried needs more.");
 }
 
-static void tell_experts(const struct plim_replay *replay, struct plim_result *result)
+static void add_experts(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->expert_ranks)
         plim_result_reason(result,
@@ -111,7 +111,7 @@ static void tell_experts(const struct plim_replay *replay, struct plim_result *r
                            replay->expert_ranks, replay->expert_ranks);
 }
 
-static void tell_kernels(const struct plim_replay *replay, struct plim_result *result)
+static void add_kernels(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
         plim_result_reason(result,
@@ -127,7 +127,7 @@ static void tell_kernels(const struct plim_replay *replay, struct plim_result *r
 }
 
 /* Tells if loading the model takes more memory than training it. */
-static void tell_loading(const struct plim_replay *replay, struct plim_result *result)
+static void add_loading(const struct plim_replay *replay, struct plim_result *result)
 {
     int64_t training = 0;
     char text[16], later[16];
@@ -141,7 +141,7 @@ static void tell_loading(const struct plim_replay *replay, struct plim_result *r
 }
 
 /* Tells about evaluations between steps. */
-static void tell_evaluation(const struct plim_replay *replay, struct plim_result *result)
+static void add_evaluation(const struct plim_replay *replay, struct plim_result *result)
 {
     int64_t steps = 0;
     char text[16], other[16];
@@ -197,14 +197,14 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     result->breakdown.host_bytes = replay->host_bytes;
     result->breakdown.rank = replay->rank;
     result->breakdown.rank0_reserved_bytes = replay->rank0_reserved_bytes;
-    tell_noise(replay, result);
-    tell_managed(replay, result);
-    tell_offloaded(replay, result);
-    tell_rank(replay, result);
-    tell_experts(replay, result);
-    tell_loading(replay, result);
-    tell_evaluation(replay, result);
-    tell_kernels(replay, result);
+    add_noise(replay, result);
+    add_managed(replay, result);
+    add_offloaded(replay, result);
+    add_rank(replay, result);
+    add_experts(replay, result);
+    add_loading(replay, result);
+    add_evaluation(replay, result);
+    add_kernels(replay, result);
 }
 
 /* Sets what the time of a step is used for. If fewer micro-steps were run than the step has, the others are assumed to

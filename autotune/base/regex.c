@@ -181,7 +181,7 @@ static void follow_look(struct matcher *m, bool is_behind, bool is_wanted, const
 
 /* --- groups and repetition -------------------------------------------------------------------- */
 
-static bool take(struct matcher *m, const char *text)
+static bool accept(struct matcher *m, const char *text)
 {
     size_t length = strlen(text);
     if (strncmp(m->at, text, length)) return false;
@@ -193,22 +193,22 @@ static bool take(struct matcher *m, const char *text)
 static void follow_group(struct matcher *m, const struct places *in, struct places *out)
 {
     if (++m->depth > DEEPEST) refuse(m, "groups that stand too deep");
-    if (take(m, "?=")) follow_look(m, false, true, in, out);
-    else if (take(m, "?!")) follow_look(m, false, false, in, out);
-    else if (take(m, "?<=")) follow_look(m, true, true, in, out);
-    else if (take(m, "?<!")) follow_look(m, true, false, in, out);
+    if (accept(m, "?=")) follow_look(m, false, true, in, out);
+    else if (accept(m, "?!")) follow_look(m, false, false, in, out);
+    else if (accept(m, "?<=")) follow_look(m, true, true, in, out);
+    else if (accept(m, "?<!")) follow_look(m, true, false, in, out);
     else {
-        if (!take(m, "?:") && *m->at == '?') refuse(m, "a group of a kind that is not supported");
+        if (!accept(m, "?:") && *m->at == '?') refuse(m, "a group of a kind that is not supported");
         if (!m->refused) follow_alternatives(m, in, out);
     }
-    if (!take(m, ")")) refuse(m, "a group without an end");
+    if (!accept(m, ")")) refuse(m, "a group without an end");
     m->depth--;
 }
 
 static void follow_atom(struct matcher *m, const struct places *in, struct places *out)
 {
     *out = (struct places){0};
-    if (take(m, "(")) follow_group(m, in, out);
+    if (accept(m, "(")) follow_group(m, in, out);
     else follow_character(m, in, out);
 }
 
@@ -228,8 +228,8 @@ static bool read_braces(struct matcher *m, int *least, int *most)
     const char *begin = m->at++;
     bool is_empty = *m->at == '}';
     *least = *most = read_number(m, 0);
-    if (take(m, ",")) *most = read_number(m, ENDLESS);
-    if (is_empty || !take(m, "}")) {
+    if (accept(m, ",")) *most = read_number(m, ENDLESS);
+    if (is_empty || !accept(m, "}")) {
         m->at = begin;
         return false;
     }
@@ -333,7 +333,7 @@ static void follow_sequence(struct matcher *m, const struct places *in, struct p
 static void follow_alternatives(struct matcher *m, const struct places *in, struct places *out)
 {
     follow_sequence(m, in, out);
-    while (!m->refused && take(m, "|")) {
+    while (!m->refused && accept(m, "|")) {
         struct places other;
         follow_sequence(m, in, &other);
         add_new(&other, out);

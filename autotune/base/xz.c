@@ -39,7 +39,7 @@ bool plim_xz_is(const char *bytes, size_t count)
 }
 
 /* Converts the result of lzma_code() to a status. */
-static enum plim_status judge(const char *source_name, const lzma_stream *z, lzma_ret returned,
+static enum plim_status status_of(const char *source_name, const lzma_stream *z, lzma_ret returned,
                               size_t max_bytes, struct plim_error *err)
 {
     if (z->total_out > max_bytes)
@@ -72,7 +72,7 @@ static enum plim_status decode_all(const char *source_name, lzma_stream *z, size
         z->avail_out = room - z->total_out;
         returned = lzma_code(z, LZMA_FINISH);
     } while (returned == LZMA_OK && z->total_out <= max_bytes);
-    return judge(source_name, z, returned, max_bytes, err);
+    return status_of(source_name, z, returned, max_bytes, err);
 }
 
 enum plim_status plim_xz_unpack(const char *source_name, const char *packed, size_t packed_bytes,

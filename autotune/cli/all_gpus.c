@@ -48,7 +48,7 @@ static enum plim_status sort_out(const struct plim_target *shown, size_t count, 
     return out->count ? PLIM_OK : plim_fail(err, first.status, "%s", first.text);
 }
 
-static void tell(const struct plim_gpu_kind *kind, const struct plim_log *log)
+static void log_gpu(const struct plim_gpu_kind *kind, const struct plim_log *log)
 {
     char alike[48] = "";
     if (kind->gpus > 1) snprintf(alike, sizeof(alike), " for all %d of its kind", kind->gpus);
@@ -65,7 +65,7 @@ enum plim_status plim_all_gpus_find(const char *uri, const struct plim_log *log,
     enum plim_status st = shown && out->kinds ? PLIM_OK : plim_no_memory(err);
     if (!st) st = plim_target_list(&place, shown, PLIM_VISIBLE_MAX, &count, err);
     if (!st) st = sort_out(shown, count, uri + strcspn(uri, ","), log, out, err);
-    for (size_t i = 0; i < out->count && !st; i++) tell(&out->kinds[i], log);
+    for (size_t i = 0; i < out->count && !st; i++) log_gpu(&out->kinds[i], log);
     free(shown);
     return st;
 }

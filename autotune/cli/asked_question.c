@@ -25,7 +25,7 @@ static const struct key *find_key(const char *name)
 }
 
 /* Sets the host speed to that of the machine on which the recording was made. */
-static enum plim_status take_recorded_speed(const struct plim_request_setting *setting,
+static enum plim_status use_recorded_speed(const struct plim_request_setting *setting,
                                             const struct plim_recording *recording,
                                             struct plim_spec *spec, struct plim_error *err)
 {
@@ -39,7 +39,7 @@ static enum plim_status take_recorded_speed(const struct plim_request_setting *s
     return plim_common_setting(&recorded, spec, err);
 }
 
-static enum plim_status take_key(const struct plim_request_setting *setting,
+static enum plim_status apply_key(const struct plim_request_setting *setting,
                                  const struct plim_recording *recording, struct plim_spec *spec,
                                  struct plim_error *err)
 {
@@ -51,7 +51,7 @@ static enum plim_status take_key(const struct plim_request_setting *setting,
                          "was made with {accumulation} in it",
                          setting->option);
     if (!strcmp(key->key, "train.host_speed") && !strcmp(setting->value, "recorded"))
-        return take_recorded_speed(setting, recording, spec, err);
+        return use_recorded_speed(setting, recording, spec, err);
     return plim_common_setting(setting, spec, err);
 }
 
@@ -176,7 +176,7 @@ static enum plim_status read_recording(const struct plim_request *request,
     out->spec.hash = recording->hash;
     out->spec.world = 1;
     for (size_t i = 0; i < request->setting_count && !st; i++)
-        st = take_key(&request->settings[i], recording, &out->spec, err);
+        st = apply_key(&request->settings[i], recording, &out->spec, err);
     if (!st) st = plim_host_speed_set(request, log, stop, &out->spec, err);
     if (!st && out->spec.seq.count && !recording->seqs.count)
         st = plim_fail(err, PLIM_INVALID, "--seq: %s was recorded without a sequence length",

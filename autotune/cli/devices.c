@@ -14,7 +14,7 @@ struct machine {
     char problem[PLIM_ERROR_TEXT]; /* why no GPU can be used, or a problem of the first; "": none */
 };
 
-static enum plim_status look_around(struct machine *machine, struct plim_error *err)
+static enum plim_status find_gpus(struct machine *machine, struct plim_error *err)
 {
     struct plim_target target;
     struct plim_error absent = PLIM_ERROR_INIT;
@@ -328,7 +328,7 @@ static enum plim_status run_devices(const struct plim_request *request, const st
     struct machine machine;
     enum plim_status st = plim_catalogue_check(err);
     if (st) return st;
-    st = look_around(&machine, err);
+    st = find_gpus(&machine, err);
     if (!st && request->json) st = print_json(&machine, io->out, err);
     if (!st && !request->json) {
         print_machine(&machine, io->out);

@@ -16,7 +16,7 @@ static const int64_t GPUS_PER_NODE = 8;
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
-static void tell_about(const struct plim_result *result, const char *version,
+static void describe_answer(const struct plim_result *result, const char *version,
                        struct plim_config_answer *answer)
 {
     char name[160];
@@ -54,7 +54,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
         answer->setting = setting;
         answer->spec = &result->spec;
         answer->world = choice->world;
-        tell_about(result, version, answer);
+        describe_answer(result, version, answer);
     }
     if (!sizes->accumulation) sizes->accumulation = 1;
     if (!answer->world) answer->world = sizes->dp;
@@ -63,7 +63,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
 
 /* --- the text --------------------------------------------------------------------------------- */
 
-static void note(const struct plim_request *request, const struct plim_io *io, const char *what,
+static void print_note(const struct plim_request *request, const struct plim_io *io, const char *what,
                  const char *text)
 {
     if (request->quiet || !text || !*text) return;
@@ -83,8 +83,8 @@ static enum plim_status make_text(const struct plim_request *request, const stru
     if (!st) st = plim_config_emit(&form, answer, text, &unsaid, err);
     if (st) return st;
     snprintf(what, sizeof(what), "%s.%s does not say: ", form.framework->name, form.name);
-    note(request, io, what, unsaid);
-    note(request, io, "", form.framework->warning);
+    print_note(request, io, what, unsaid);
+    print_note(request, io, "", form.framework->warning);
     free(unsaid);
     return PLIM_OK;
 }
@@ -112,7 +112,7 @@ static enum plim_status choice_text(const struct plim_request *request, const st
     struct plim_config_answer answer;
     fill_answer(request, result, choice, version, &answer);
     if (choice->phase_count > 1)
-        note(request, io, "the accumulation follows a schedule, and only its ", "first phase is said");
+        print_note(request, io, "the accumulation follows a schedule, and only its ", "first phase is said");
     return make_text(request, io, name, &answer, text, err);
 }
 

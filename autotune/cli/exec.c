@@ -210,7 +210,7 @@ static void list_options(const struct exec *x, struct texts *texts)
     if (asked->run_seconds > 0) add(texts, "for=%g", asked->run_seconds);
 }
 
-static enum plim_status put_question(const struct exec *x, const struct plim_store_gpu *gpu,
+static enum plim_status fill_question(const struct exec *x, const struct plim_store_gpu *gpu,
                                      const struct plim_kept *kept,
                                      struct plim_store_question *question, struct plim_error *err)
 {
@@ -234,7 +234,7 @@ struct asking {
     struct plim_kept kept;
 };
 
-static enum plim_status put(void *user, bool counts_others, struct plim_store_question *question,
+static enum plim_status fill_question_for(void *user, bool counts_others, struct plim_store_question *question,
                             struct plim_error *err)
 {
     const struct asking *a = user;
@@ -242,7 +242,7 @@ static enum plim_status put(void *user, bool counts_others, struct plim_store_qu
     char place[PLIM_STORE_PLACE];
     if (!find_gpu(a->exec, counts_others, &gpu, place))
         return plim_fail(err, PLIM_NODEVICE, "%s: it is gone", a->exec->uri);
-    return put_question(a->exec, &gpu, &a->kept, question, err);
+    return fill_question(a->exec, &gpu, &a->kept, question, err);
 }
 
 static enum plim_status make(void *user, struct plim_report *report, struct plim_error *err)
@@ -260,12 +260,12 @@ static enum plim_status answer(struct exec *x, struct plim_report *report, struc
     bool asks_once = x->request->tiers || x->request->program.observe || x->request->program.logs;
     if (asking.kept.off || asks_once || !find_gpu(x, false, &gpu, place))
         return search(x, report, err);
-    enum plim_status st = put_question(x, &gpu, &asking.kept, &question, err);
+    enum plim_status st = fill_question(x, &gpu, &asking.kept, &question, err);
     plim_store_name(&question.key, name);
     name[strcspn(name, ".")] = '\0';
     /* Processes with trials on simulated GPUs only wait for each other if they have the same question. */
     const struct plim_kept_ask ask = {.place = place[0] ? place : name,
-                                      .put = put,
+                                      .fill_question = fill_question_for,
                                       .make = make,
                                       .user = &asking,
                                       .stop = &x->stop};
@@ -327,7 +327,7 @@ enum plim_status plim_exec_store_question(const struct plim_request *request,
     enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     st = prepare(x, request, io, log, err);
-    if (!st) st = put_question(x, gpu, kept, question, err);
+    if (!st) st = fill_question(x, gpu, kept, question, err);
     finish(x);
     return st;
 }

@@ -106,7 +106,7 @@ static bool read_kept(const char *path, int gpus, struct plim_all_reduce *out)
     return is_good;
 }
 
-static void keep(const char *path, const struct plim_all_reduce *measured, const struct plim_log *log)
+static void store_measured(const char *path, const struct plim_all_reduce *measured, const struct plim_log *log)
 {
     char text[PLIM_MEASURED_TEXT];
     struct plim_error err = PLIM_ERROR_INIT;
@@ -175,7 +175,7 @@ void plim_gpu_ring_measure(const struct plim_request *request, const struct plim
     bool keeps = find_place(&kept, m, path);
     if (!keeps || kept.fresh || !read_kept(path, m->count, &out->measured)) {
         measure(m, stop, log, out);
-        if (keeps && out->measured.gpus) keep(path, &out->measured, log);
+        if (keeps && out->measured.gpus) store_measured(path, &out->measured, log);
     }
 out:
     free(m);

@@ -75,7 +75,7 @@ void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *q
 }
 
 /* Looks up the answer. If *hit is set, the report has it. */
-static enum plim_status take_kept(const struct plim_kept *kept,
+static enum plim_status look_up_answer(const struct plim_kept *kept,
                                   const struct plim_store_question *question, bool *hit,
                                   struct plim_report *report, struct plim_error *err)
 {
@@ -98,7 +98,7 @@ static enum plim_status take_kept(const struct plim_kept *kept,
 }
 
 /* Takes the lock; continues without it, with a warning, if there is no folder for it. */
-static enum plim_status take_lock(const struct plim_kept *kept, const struct plim_kept_ask *ask,
+static enum plim_status acquire_lock(const struct plim_kept *kept, const struct plim_kept_ask *ask,
                                   struct plim_store_lock *lock, bool *waited,
                                   struct plim_error *err)
 {
@@ -120,15 +120,15 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
     struct plim_store_question alone = {0}, now = {0};
     bool hit = false, waited = false;
     enum plim_status st = PLIM_OK;
-    PLIM_TRY(ask->put(ask->user, false, &alone, err));
-    PLIM_TRY(take_kept(kept, &alone, &hit, report, err));
+    PLIM_TRY(ask->fill_question(ask->user, false, &alone, err));
+    PLIM_TRY(look_up_answer(kept, &alone, &hit, report, err));
     if (hit) goto out;
-    PLIM_TRY(take_lock(kept, ask, &lock, &waited, err));
+    PLIM_TRY(acquire_lock(kept, ask, &lock, &waited, err));
     /* The process that held the lock may have had the same question. */
-    if (waited) PLIM_TRY(take_kept(kept, &alone, &hit, report, err));
+    if (waited) PLIM_TRY(look_up_answer(kept, &alone, &hit, report, err));
     if (hit) goto out;
-    PLIM_TRY(ask->put(ask->user, true, &now, err));
-    if (!plim_facts_equal(&alone.key, &now.key)) PLIM_TRY(take_kept(kept, &now, &hit, report, err));
+    PLIM_TRY(ask->fill_question(ask->user, true, &now, err));
+    if (!plim_facts_equal(&alone.key, &now.key)) PLIM_TRY(look_up_answer(kept, &now, &hit, report, err));
     if (hit) goto out;
     if (kept->explains && !kept->fresh)
         PLIM_TRY(plim_store_explain_miss(&kept->store, &now, kept->log, err));

@@ -31,8 +31,8 @@ enum { PLIM_STORE_PLACE = 96 };
 struct plim_kept_ask {
     const char *place; /* the resource that is locked, such as a GPU's UUID */
     /* Fills in the store's question, which is zeroed; `counts_others`: as in plim_store_gpu_of_target(). */
-    enum plim_status (*put)(void *user, bool counts_others, struct plim_store_question *question,
-                            struct plim_error *err);
+    enum plim_status (*fill_question)(void *user, bool counts_others, struct plim_store_question *question,
+                                      struct plim_error *err);
     /* Finds the answer: makes a report of one result. */
     enum plim_status (*make)(void *user, struct plim_report *report, struct plim_error *err);
     void *user;

@@ -34,7 +34,7 @@ static void take_settings(struct plim_request *request)
 }
 
 /* Sets the axes of the request to the values of the choice. */
-static void take_axes(struct proof *p, const struct plim_recording *recording,
+static void set_axes(struct proof *p, const struct plim_recording *recording,
                       const struct plim_result_setting *setting)
 {
     struct plim_request *request = &p->request;
@@ -80,11 +80,11 @@ static enum plim_status fill(struct proof *p, const struct plim_request *request
     p->request.waterfall = NULL;
     p->request.objective = PLIM_OBJECTIVE_LARGEST_BATCH;
     take_settings(&p->request);
-    take_axes(p, recording, setting);
+    set_axes(p, recording, setting);
     return PLIM_OK;
 }
 
-static void judge(const struct proof *p, const struct plim_result *tried, struct plim_result *result)
+static void set_verdict(const struct proof *p, const struct plim_result *tried, struct plim_result *result)
 {
     int64_t next = next_of(result);
     int64_t batch = result->choice.setting.micro_batch, bytes = result->choice.peak.reserved_bytes;
@@ -116,7 +116,7 @@ static void judge(const struct proof *p, const struct plim_result *tried, struct
 }
 
 /* Adds a reason for each script that has changed since it was recorded. */
-static void tell_changes(const struct plim_recording *recording, struct plim_result *result)
+static void add_changes(const struct plim_recording *recording, struct plim_result *result)
 {
     char path[PATH_MAX];
     for (size_t i = 0; i < recording->made_with.count; i++)
@@ -136,8 +136,8 @@ enum plim_status plim_prove_recording(const struct plim_request *request, const 
     if (!st) st = fill(p, request, recording, result, err);
     if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, &p->trial, err);
     if (!st && report.results.count) {
-        judge(p, &report.results.items[0], result);
-        tell_changes(recording, result);
+        set_verdict(p, &report.results.items[0], result);
+        add_changes(recording, result);
     }
     plim_report_finish(&report);
     if (p) free(p->command);

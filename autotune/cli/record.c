@@ -101,7 +101,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
         .failed_log = x->failed_log};
 }
 
-static void tell(const struct plim_request *request, const struct plim_recording *r, size_t bytes,
+static void print_summary(const struct plim_request *request, const struct plim_recording *r, size_t bytes,
                  const struct plim_io *io)
 {
     char size[16];
@@ -128,7 +128,7 @@ static enum plim_status save(const struct plim_request *request, const struct pl
 {
     size_t bytes;
     enum plim_status st = plim_recording_save(recording, request->files.items[0], &bytes, err);
-    if (!st) tell(request, recording, bytes, io);
+    if (!st) print_summary(request, recording, bytes, io);
     return st;
 }
 

@@ -104,7 +104,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
 /* --- kept answers ----------------------------------------------------------------------------- */
 
 /* Keeps a simulated result, as a report of its own that does not own it. */
-static void keep_simulated(struct plim_decide *d, const struct plim_report *report,
+static void store_simulated(struct plim_decide *d, const struct plim_report *report,
                            const struct plim_result *result)
 {
     struct plim_store_question question = {0};
@@ -119,7 +119,7 @@ static void keep_simulated(struct plim_decide *d, const struct plim_report *repo
 }
 
 /* Fills in the store's question. The GPU is resolved each time, since the memory that others hold changes. */
-static enum plim_status put_question(void *user, bool counts_others,
+static enum plim_status fill_question(void *user, bool counts_others,
                                      struct plim_store_question *question, struct plim_error *err)
 {
     const struct search *s = user;
@@ -149,7 +149,7 @@ enum plim_status plim_decide_report(struct plim_decide *d, const char *const *ur
     struct plim_target target;
     if (is_known(&s, &target)) {
         const struct plim_kept_ask ask = {.place = target.uuid,
-                                          .put = put_question,
+                                          .fill_question = fill_question,
                                           .make = search,
                                           .user = &s,
                                           .stop = &d->stop};
@@ -158,6 +158,6 @@ enum plim_status plim_decide_report(struct plim_decide *d, const char *const *ur
     enum plim_status st = search(&s, report, err);
     for (size_t i = 0; i < report->results.count && !st; i++)
         if (report->results.items[i].device.simulated)
-            keep_simulated(d, report, &report->results.items[i]);
+            store_simulated(d, report, &report->results.items[i]);
     return st;
 }

@@ -104,7 +104,7 @@ static void list_line(const struct store_run *r, const char *path, bool simulate
 
 /* Writes the fact that distinguishes an answer from the newest of its key: "  (plimsoll 0.1.0)"; "" for the newest, or
  * if no such fact differs. */
-static void tell_apart(const struct plim_store_answer *answer,
+static void describe_difference(const struct plim_store_answer *answer,
                        const struct plim_store_answer *newest, char *out, size_t size)
 {
     const char *culprit;
@@ -127,7 +127,7 @@ static enum plim_status visit_list(void *user, const char *path, bool simulated,
         struct plim_result result = {0};
         struct plim_error problem = PLIM_ERROR_INIT;
         char apart[160];
-        tell_apart(&entry->answers.items[i], &entry->answers.items[entry->answers.count - 1], apart,
+        describe_difference(&entry->answers.items[i], &entry->answers.items[entry->answers.count - 1], apart,
                    sizeof(apart));
         st = plim_store_answer_result(&entry->answers.items[i], &result, &problem);
         if (!st && r->request->json)

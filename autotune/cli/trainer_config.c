@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-static void take_out(struct plim_request *request, const struct plim_config_job_key *key)
+static void drop_setting(struct plim_request *request, const struct plim_config_job_key *key)
 {
     for (size_t i = request->setting_count; i-- > 0;) {
         struct plim_request_setting *setting = &request->settings[i];
@@ -67,7 +67,7 @@ static void take_out(struct plim_request *request, const struct plim_config_job_
 
 /* If the keys together are not a valid spec, drops those that jobs.yaml marks as mild. *experts is set if the key that
  * says how experts are loaded is one of them. */
-static enum plim_status leave_out_mild(struct plim_request *request, const struct plim_config_job *job,
+static enum plim_status drop_mild(struct plim_request *request, const struct plim_config_job *job,
                                        bool *experts, struct plim_error *err)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;
@@ -81,7 +81,7 @@ static enum plim_status leave_out_mild(struct plim_request *request, const struc
     *experts = st == PLIM_SPEC && plim_spec_is_refused_for_experts(spec);
     free(spec);
     for (size_t i = 0; st == PLIM_SPEC && i < job->key_count; i++)
-        if (job->keys[i].mild) take_out(request, &job->keys[i]);
+        if (job->keys[i].mild) drop_setting(request, &job->keys[i]);
     return PLIM_OK;
 }
 
@@ -99,7 +99,7 @@ static void find_model(struct plim_trainer_config *config)
         snprintf(config->model, size, "%s", job->model);
 }
 
-static void tell(const struct plim_request *request, const struct plim_io *io,
+static void log_config(const struct plim_request *request, const struct plim_io *io,
                  const struct plim_config_job *job, const char *path, bool experts)
 {
     const struct plim_log log = plim_common_log(request, io);
@@ -161,11 +161,11 @@ enum plim_status plim_trainer_config_apply(struct plim_request *request,
         PLIM_TRY(
             plim_common_insert(request, &at, job->keys[i].place, job->keys[i].key, job->keys[i].value, err));
     PLIM_TRY(insert_sizes(request, &at, command == PLIM_COMMAND_EXPLAIN, config, err));
-    PLIM_TRY(leave_out_mild(request, job, &experts, err));
+    PLIM_TRY(drop_mild(request, job, &experts, err));
     snprintf(config->config, sizeof(config->config), "%.240s (%s)", path, job->title);
     request->config = config->config;
     request->unplanned = job->unplanned[0] ? job->unplanned : NULL;
-    tell(request, io, job, path, experts);
+    log_config(request, io, job, path, experts);
     request->model = NULL;
 out:
     if (!st && request->model)

@@ -37,37 +37,37 @@ bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
 }
 
 /* Logs the failure of the last trial that failed. */
-static void show_failure(const struct plim_black_box *box, const struct plim_asker *asker)
+static void show_failure(const struct plim_black_box *box, const struct plim_prober *prober)
 {
     bool shown = false;
-    for (size_t i = asker->samples.count; i-- > 0 && !shown;)
+    for (size_t i = prober->samples.count; i-- > 0 && !shown;)
         shown = plim_black_box_show_failure(box->log, box->options.logs,
-                                            asker->samples.items[i].trial.details);
+                                            prober->samples.items[i].trial.details);
 }
 
 /* --- the decision ----------------------------------------------------------------------------- */
 
-/* Makes one search. The samples of the asker are used again by the next. */
+/* Makes one search. The samples of the prober are used again by the next. */
 static enum plim_status search(const struct plim_black_box *box, enum plim_objective objective,
-                               struct plim_asker *asker, struct plim_decision *decision,
+                               struct plim_prober *prober, struct plim_decision *decision,
                                struct plim_error *err)
 {
     struct plim_question *question = &box->question->question;
     question->objective = objective;
-    enum plim_status st = plim_decide(question, NULL, asker, decision, err);
-    if (decision->failed || st) show_failure(box, asker);
+    enum plim_status st = plim_decide(question, NULL, prober, decision, err);
+    if (decision->failed || st) show_failure(box, prober);
     return st;
 }
 
 static enum plim_status write_answer(const struct plim_black_box *box,
-                                     const struct plim_asker *asker,
+                                     const struct plim_prober *prober,
                                      const struct plim_decision *decision,
                                      struct plim_result *result, struct plim_error *err)
 {
     const struct plim_answer answer = {.name = plim_program_name(box->program),
                                        .source = "",
                                        .question = &box->question->question,
-                                       .asker = asker,
+                                       .prober = prober,
                                        .device = &box->device->info,
                                        .limit = &box->device->limit,
                                        .details = &plim_details_execution,
@@ -110,16 +110,16 @@ static void note_run(void *user)
 
 /* Searches with the objective if times are known, otherwise with the one that replaces it. */
 static enum plim_status search_timed(const struct plim_black_box *box, enum plim_objective asked,
-                                     struct plim_asker *asker, struct plim_decision *decision,
+                                     struct plim_prober *prober, struct plim_decision *decision,
                                      struct plim_error *err)
 {
     bool times = !box->device->info.simulated && box->question->uses_batch;
     enum plim_objective untimed = plim_objectives[asked].untimed;
-    enum plim_status st = search(box, times ? asked : untimed, asker, decision, err);
+    enum plim_status st = search(box, times ? asked : untimed, prober, decision, err);
     if (st || !times || !decision->found || decision->choice.step_seconds > 0) return st;
     plim_decision_finish(decision);
     *decision = (struct plim_decision){0};
-    return search(box, untimed, asker, decision, err);
+    return search(box, untimed, prober, decision, err);
 }
 
 /* Makes a decision and confirms its choice. Sets *again, and writes no answer, if the choice turns out to take more
@@ -131,12 +131,12 @@ static enum plim_status decide_once(const struct plim_black_box *box, struct pli
     const struct plim_runner runner = plim_executor_runner(executor);
     struct plim_decision decision = {0};
     struct plim_cache cache = {0};
-    struct plim_asker asker = {.runner = &runner,
+    struct plim_prober prober = {.runner = &runner,
                                .cache = &cache,
                                .stop = box->stop,
                                .on_run = note_run,
                                .on_run_user = between};
-    enum plim_status st = search_timed(box, asked, &asker, &decision, err);
+    enum plim_status st = search_timed(box, asked, &prober, &decision, err);
     const struct plim_execution *chosen =
         !st && decision.found ? plim_executor_confirm(executor, &decision.choice.setting) : NULL;
     *again = false;
@@ -145,9 +145,9 @@ static enum plim_status decide_once(const struct plim_black_box *box, struct pli
         decision.choice.trial.details = chosen;
         if (box->chosen) *box->chosen = *chosen;
     }
-    if (!st && !*again) st = write_answer(box, &asker, &decision, result, err);
+    if (!st && !*again) st = write_answer(box, &prober, &decision, result, err);
     plim_decision_finish(&decision);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
     return st;
 }

@@ -32,7 +32,7 @@ struct planner {
 };
 
 static struct plim_answer answer_for(const struct plim_run_device *device,
-                                     const struct plim_asker *asker)
+                                     const struct plim_prober *prober)
 {
     const struct plim_spec_question *question = device->options->question;
     const struct plim_ring *ring = device->options->ring;
@@ -47,7 +47,7 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .doubts = question->doubts,
                                 .doubt_count = question->doubt_count,
                                 .question = &question->question,
-                                .asker = asker,
+                                .prober = prober,
                                 .device = &device->info,
                                 .limit = &device->limit,
                                 .tdp_watts = device->gpu.tdp_watts,
@@ -79,15 +79,15 @@ enum plim_status plim_fleet_inspect(struct plim_run_device *device,
 {
     const struct plim_question *question = &device->options->question->question;
     struct plim_cache cache = {0};
-    struct plim_asker asker = {
+    struct plim_prober prober = {
         .runner = &device->runner, .cache = &cache, .stop = device->options->stop};
     struct plim_inspection inspection = {0};
-    const struct plim_answer answer = answer_for(device, &asker);
-    enum plim_status st = plim_inspect(question, &asker, setting, &inspection, err);
+    const struct plim_answer answer = answer_for(device, &prober);
+    enum plim_status st = plim_inspect(question, &prober, setting, &inspection, err);
     if (!st) st = plim_answer_inspection(&answer, &inspection, result, err);
     if (!st && with_timeline) st = plim_fleet_timeline(device, setting, inspection.fits, result, err);
     plim_inspection_finish(&inspection);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
     return st;
 }
@@ -114,10 +114,10 @@ static enum plim_status plan_ahead(struct planner *p, struct part *part,
                                    const struct plim_runner *runner, struct plim_decision *decision)
 {
     struct plim_cache cache = {0};
-    struct plim_asker asker = {.runner = runner, .cache = &cache, .stop = p->fleet->stop};
+    struct plim_prober prober = {.runner = runner, .cache = &cache, .stop = p->fleet->stop};
     enum plim_status st =
-        plim_decide(&p->fleet->question->question, NULL, &asker, decision, &part->error);
-    plim_asker_finish(&asker);
+        plim_decide(&p->fleet->question->question, NULL, &prober, decision, &part->error);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
     return st;
 }
@@ -131,7 +131,7 @@ static enum plim_status decide(struct planner *p, struct part *part, struct plim
     const struct plim_runner *planner = prover ? plim_prover_planner(prover) : &part->device.planner,
                              *runner = prover ? plim_prover_runner(prover) : &part->device.runner;
     bool proves = planner->run != NULL;
-    struct plim_asker asker = {.runner = runner,
+    struct plim_prober prober = {.runner = runner,
                                .cache = &p->caches[part->class],
                                .stop = p->fleet->stop,
                                .on_run = p->fleet->on_run,
@@ -141,10 +141,10 @@ static enum plim_status decide(struct planner *p, struct part *part, struct plim
         .hint_count = p->hint_count,
         .plan = proves ? &plan : NULL,
         .compares = !proves && p->count == 1};
-    const struct plim_answer answer = answer_for(&part->device, &asker);
+    const struct plim_answer answer = answer_for(&part->device, &prober);
     enum plim_status st = proves ? plan_ahead(p, part, planner, &plan) : PLIM_OK;
     if (!st)
-        st = plim_decide(&p->fleet->question->question, &known, &asker, &decision, &part->error);
+        st = plim_decide(&p->fleet->question->question, &known, &prober, &decision, &part->error);
     if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
     if (!st && prover)
         plim_prover_add_reasons(prover, decision.found ? &decision.choice.setting : NULL, p->fleet->log,
@@ -157,7 +157,7 @@ static enum plim_status decide(struct planner *p, struct part *part, struct plim
     }
     plim_decision_finish(&decision);
     plim_decision_finish(&plan);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     return st;
 }
 

@@ -59,7 +59,7 @@ static void add(struct trial *t, const char *name, const char *value)
     t->more[t->more_count++] = (struct plim_program_variable){PLIM_VARIABLE_SET, name, value};
 }
 
-static void put_before(struct trial *t, const char *name, const char *value)
+static void prepend_variable(struct trial *t, const char *name, const char *value)
 {
     t->more[t->more_count++] = (struct plim_program_variable){PLIM_VARIABLE_PUT_BEFORE, name, value};
 }
@@ -101,7 +101,7 @@ static bool is_tuned(const char *path)
     return plim_text_ends_with(path, ".autotune.json");
 }
 
-static int forget_if_tuned(const char *path, const struct stat *info, int kind, struct FTW *place)
+static int delete_if_tuned(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
     (void)info;
     (void)place;
@@ -136,7 +136,7 @@ static void share_compiled(struct trial *t)
     bool is_alone = t->options->compiles_alone;
     char folder[COMPILED_BYTES];
     name_compiled(t, false, folder);
-    if (is_alone || t->options->forgets_tuned) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
+    if (is_alone || t->options->forgets_tuned) nftw(folder, delete_if_tuned, 16, FTW_PHYS);
     t->out->finds_compiled = is_compiled(t);
     for (int i = INDUCTOR; i <= TRITON; i++) {
         if (is_set(t->options->program, caches[i].variable)) continue;
@@ -152,15 +152,15 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     const char *library = t->options->library, *name = strrchr(library, '/');
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
     add(t, PLIM_MACHINE_VARIABLE, t->machine_path);
-    put_before(t, "LD_PRELOAD", library);
-    put_before(t, "PYTHONPATH", folder_of(t, PLIM_WORKSPACE_MODULES, t->modules));
+    prepend_variable(t, "LD_PRELOAD", library);
+    prepend_variable(t, "PYTHONPATH", folder_of(t, PLIM_WORKSPACE_MODULES, t->modules));
     share_compiled(t);
     if (t->options->visible) {
         add(t, "CUDA_VISIBLE_DEVICES", t->options->visible);
     } else {
         snprintf(t->library_folder, sizeof(t->library_folder), "%.*s", (int)(name - library), library);
-        put_before(t, "LD_LIBRARY_PATH", t->library_folder);
-        put_before(t, "PATH", folder_of(t, PLIM_WORKSPACE_PROGRAMS, t->programs));
+        prepend_variable(t, "LD_LIBRARY_PATH", t->library_folder);
+        prepend_variable(t, "PATH", folder_of(t, PLIM_WORKSPACE_PROGRAMS, t->programs));
         add(t, PLIM_STREAM_BLOCKS_VARIABLE, t->blocks);
         /* The user's choice among real GPUs does not apply to virtual ones. */
         if (getenv("CUDA_VISIBLE_DEVICES"))
@@ -212,7 +212,7 @@ out:
 
 /* Collects the state of the program's processes. The number of steps is the smallest of all processes that have done
  * any. */
-static void look(struct trial *t)
+static void poll_processes(struct trial *t)
 {
     struct plim_execution *out = t->out;
     int64_t steps = INT64_MAX, unmet = 0, pending = 0, replanned = 0, limited = 0, refusals = t->out->refusals;
@@ -306,10 +306,10 @@ static bool is_over(struct trial *t)
     return end != PLIM_END_EXITED;
 }
 
-static void watch(struct trial *t)
+static void monitor(struct trial *t)
 {
     for (;;) {
-        look(t);
+        poll_processes(t);
         if (!plim_launch_waits_for_input(&t->launch))
             t->waits_since = 0;
         else if (t->waits_since <= 0)
@@ -392,7 +392,7 @@ static enum plim_status ended_badly(struct trial *t)
     return PLIM_CRASHED;
 }
 
-static enum plim_status judge(struct trial *t)
+static enum plim_status verdict_of(struct trial *t)
 {
     struct plim_execution *out = t->out;
     if (out->end == PLIM_END_STOPPED) return fail(out, PLIM_CANCELLED, "interrupted");
@@ -426,13 +426,13 @@ static void finish(struct trial *t)
     out->seconds = plim_clock_seconds() - t->start;
     plim_launch_end(&t->launch);
     out->makes_compiled = !out->finds_compiled && is_compiled(t);
-    look(t);
+    poll_processes(t);
     read_memory(t);
     out->note_count =
         plim_machine_read_notes(t->machine, out->notes, sizeof(out->notes) / sizeof(out->notes[0]));
     plim_machine_read_questions(t->machine, &out->questions);
     find_unread(t->options, out);
-    out->verdict = judge(t);
+    out->verdict = verdict_of(t);
 }
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
@@ -458,7 +458,7 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     *out = (struct plim_execution){0};
     enum plim_status st = begin(&t, setting, number, err);
     if (!st) {
-        watch(&t);
+        monitor(&t);
         finish(&t);
     }
     if (t.log >= 0) close(t.log);

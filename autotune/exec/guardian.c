@@ -20,7 +20,7 @@ struct guard {
     pid_t program;
 };
 
-static void tell(const struct guard *g, enum plim_guardian_event event, int value)
+static void send_event(const struct guard *g, enum plim_guardian_event event, int value)
 {
     const struct plim_guardian_message message = {(int)event, value};
     (void)!send(g->of->channel, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -34,7 +34,7 @@ static bool reap_all(const struct guard *g)
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == 0) return true;
         if (pid < 0) return false;
-        if (pid == g->program) tell(g, PLIM_GUARDIAN_ENDED, status);
+        if (pid == g->program) send_event(g, PLIM_GUARDIAN_ENDED, status);
     }
 }
 
@@ -80,7 +80,7 @@ _Noreturn void plim_guardian_run(const struct plim_guardian *guardian)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int failed = posix_spawnp(&g.program, guardian->arguments[0], guardian->actions,
                               guardian->attributes, guardian->arguments, guardian->environment);
-    tell(&g, failed ? PLIM_GUARDIAN_FAILED : PLIM_GUARDIAN_STARTED, failed ? failed : g.program);
+    send_event(&g, failed ? PLIM_GUARDIAN_FAILED : PLIM_GUARDIAN_STARTED, failed ? failed : g.program);
     if (failed) _exit(0);
     close(guardian->log);
     close(guardian->input[0]);

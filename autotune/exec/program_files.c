@@ -76,7 +76,7 @@ const char *plim_program_path(const char *word)
 /* --- packages --------------------------------------------------------------------------------- */
 
 /* Reads the version from the name of the package's folder, NAME-VERSION.dist-info. */
-static enum plim_status tell_package(const char *prefix, const char *name, plim_program_visit *tell, void *user)
+static enum plim_status visit_package(const char *prefix, const char *name, plim_program_visit *visit, void *user)
 {
     static const char ending[] = ".dist-info";
     char pattern[PATH_MAX + 128], text[128];
@@ -86,13 +86,13 @@ static enum plim_status tell_package(const char *prefix, const char *name, plim_
     if (!glob(pattern, 0, NULL, &found)) {
         const char *version = strrchr(found.gl_pathv[0], '/') + 1 + strlen(name) + 1;
         snprintf(text, sizeof(text), "%s %.*s", name, (int)(strlen(version) - strlen(ending)), version);
-        st = tell(user, text);
+        st = visit(user, text);
     }
     globfree(&found);
     return st;
 }
 
-static enum plim_status tell_packages(const char *command, plim_program_visit *tell, void *user)
+static enum plim_status visit_packages(const char *command, plim_program_visit *visit, void *user)
 {
     static const char *const names[] = {
         "torch", "torchvision", "transformers", "accelerate", "peft", "bitsandbytes", "deepspeed", "lightning",
@@ -103,22 +103,22 @@ static enum plim_status tell_packages(const char *command, plim_program_visit *t
     enum plim_status st = PLIM_OK;
     if (!plim_program_find(command, path) || !plim_program_prefix(path, prefix)) return PLIM_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !st; i++)
-        st = tell_package(prefix, names[i], tell, user);
+        st = visit_package(prefix, names[i], visit, user);
     return st;
 }
 
 /* --- scripts ---------------------------------------------------------------------------------- */
 
-enum plim_status plim_program_made_with(char *const *command, plim_program_visit *tell, void *user)
+enum plim_status plim_program_made_with(char *const *command, plim_program_visit *visit, void *user)
 {
-    enum plim_status st = tell_packages(command[0], tell, user);
+    enum plim_status st = visit_packages(command[0], visit, user);
     for (size_t i = 1; command[i] && !st; i++) {
         char hash[PLIM_SHA256_TEXT], text[PATH_MAX + sizeof(marker) + sizeof(hash)];
         const char *path = plim_program_path(command[i]);
         if (strlen(path) >= PATH_MAX || !plim_program_is_script(path) || !plim_program_hash_file(path, hash))
             continue;
         snprintf(text, sizeof(text), "%s%s%s", path, marker, hash);
-        st = tell(user, text);
+        st = visit(user, text);
     }
     return st;
 }

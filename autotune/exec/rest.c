@@ -12,7 +12,7 @@ void plim_rest_count(struct plim_rest_seen *seen, const struct plim_machine_proc
 
 /* Forecasts the growth of all still processes. *steps is the number of steps until the last growth of any; 0: none
  * grows. Returns false if there is no forecast for one of them. */
-static bool look_ahead(const struct plim_rest *rest, const struct plim_machine *machine,
+static bool forecast_growth(const struct plim_rest *rest, const struct plim_machine *machine,
                        int64_t *steps)
 {
     *steps = 0;
@@ -42,7 +42,7 @@ bool plim_rest_is_reached(struct plim_rest *rest, const struct plim_machine *mac
     if (!is_still || seen->steps < rest->least_steps) return false;
     if (seen->steps >= rest->next_look && seen->steps < PLIM_FORECAST_STEPS) {
         rest->next_look = seen->steps + rest->repetitions;
-        bool is_known = look_ahead(rest, machine, &steps);
+        bool is_known = forecast_growth(rest, machine, &steps);
         rest->foreseen = is_known && !steps ? rest->foreseen + 1 : 0;
         if (is_known && steps) {
             rest->least_steps = rest->next_look = seen->steps + steps + rest->repetitions;

@@ -194,7 +194,7 @@ void plim_program_instance_finish(struct plim_program_instance *instance)
 /* --- shell quoting ---------------------------------------------------------------------------- */
 
 /* Writes a word with control characters as $'...', which bash and zsh understand. */
-static void put_escaped(FILE *file, const char *word)
+static void write_escaped(FILE *file, const char *word)
 {
     fputs("$'", file);
     for (; *word; word++) {
@@ -205,7 +205,7 @@ static void put_escaped(FILE *file, const char *word)
     fputc('\'', file);
 }
 
-static void put_word(FILE *file, const char *word)
+static void write_word(FILE *file, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./=:,+@%";
@@ -214,7 +214,7 @@ static void put_word(FILE *file, const char *word)
         return;
     }
     if (!plim_text_is_plain(word)) {
-        put_escaped(file, word);
+        write_escaped(file, word);
         return;
     }
     fputc('\'', file);
@@ -228,7 +228,7 @@ enum plim_status plim_program_shell_line(const struct plim_program_instance *ins
     FILE *file = plim_text_stream_open(&stream);
     for (size_t i = 0; file && instance->arguments[i]; i++) {
         if (i) fputc(' ', file);
-        put_word(file, instance->arguments[i]);
+        write_word(file, instance->arguments[i]);
     }
     return plim_text_stream_close(&stream, out);
 }

@@ -58,7 +58,7 @@ struct kept {
 
 /* Runs the keeper: creates the folder and removes it once no process has the other end of the pipe `end` open. Removing
  * is repeated, since ending processes may still create files. Nothing is left at whatever moment plimsoll is killed. */
-static _Noreturn void keep(struct kept *kept, int end, int answer)
+static _Noreturn void run_keeper(struct kept *kept, int end, int answer)
 {
     char none;
     const int files[] = {end, answer};
@@ -77,7 +77,7 @@ static _Noreturn void keep(struct kept *kept, int end, int answer)
 }
 
 /* Receives the keeper's message. It is shorter than PIPE_BUF, so it arrives in one piece. */
-static bool hear(int answer, struct kept *kept)
+static bool receive(int answer, struct kept *kept)
 {
     ssize_t count;
     do count = read(answer, kept, sizeof(*kept));
@@ -97,12 +97,12 @@ static enum plim_status start_keeper(struct plim_workspace *w, struct kept *kept
         return plim_fail(err, PLIM_IO, "no pipe: %s", strerror(errno));
     }
     w->keeper_pid = fork();
-    if (!w->keeper_pid) keep(kept, ends[0], answer[1]);
+    if (!w->keeper_pid) run_keeper(kept, ends[0], answer[1]);
     int problem = errno;
     close(ends[0]);
     close(answer[1]);
     w->keeper = ends[1];
-    bool heard = w->keeper_pid > 0 && hear(answer[0], kept);
+    bool heard = w->keeper_pid > 0 && receive(answer[0], kept);
     close(answer[0]);
     if (w->keeper_pid < 0)
         return plim_fail(err, PLIM_IO, "no process can be started: %s", strerror(problem));

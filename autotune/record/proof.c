@@ -76,7 +76,7 @@ static bool is_direct(const struct plim_trace *recorded, const struct plim_trace
 }
 
 /* Sets the allocator and the proof. `wanted`: the program must have requested at least so many of our segments. */
-static void tell(struct plim_recording *recording, struct plim_recorded_point point,
+static void set_proof(struct plim_recording *recording, struct plim_recorded_point point,
                  const struct plim_segments *ours, size_t wanted, const struct plim_segments *theirs)
 {
     size_t equal = equal_until(ours, theirs), size = sizeof(recording->proof);
@@ -119,7 +119,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
     if (!st) {
         sort_returns(&ours);
         sort_returns(&theirs);
-        tell(recording, recorded->point, &ours, count_before(&ours, steady), &theirs);
+        set_proof(recording, recorded->point, &ours, count_before(&ours, steady), &theirs);
     }
     plim_segments_finish(&ours);
     plim_segments_finish(&theirs);

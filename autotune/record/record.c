@@ -25,7 +25,7 @@ static const struct plim_axis *seq_axis(const struct plim_program_question *q)
     return q->question.axes.seq < 0 ? NULL : &q->question.axes.axis[q->question.axes.seq];
 }
 
-static enum plim_status take_numbers(struct plim_recording *out,
+static enum plim_status set_numbers(struct plim_recording *out,
                                      const struct plim_program_question *q, struct plim_error *err)
 {
     const struct plim_batch_request *batch = &q->question.batch;
@@ -65,7 +65,7 @@ static enum plim_status choose_points(struct recorder *r, struct plim_error *err
 
 /* --- combinations ----------------------------------------------------------------------------- */
 
-static enum plim_status take_axes(struct plim_recording *out,
+static enum plim_status set_axes(struct plim_recording *out,
                                   const struct plim_program_question *q, struct plim_error *err)
 {
     const struct plim_axes *axes = &q->question.axes;
@@ -97,7 +97,7 @@ static struct plim_setting setting_at(const struct recorder *r, const struct pli
     return setting;
 }
 
-static void forget_traces(struct recorder *r)
+static void drop_traces(struct recorder *r)
 {
     for (size_t i = 0; i < r->traces.count; i++) plim_trace_finish(&r->traces.items[i]);
     r->traces.count = 0;
@@ -143,7 +143,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
 
 /* Omits a size at which the program ends with an error, if enough sizes remain: BatchNorm does not train with batch
  * 1. */
-static enum plim_status leave_out(const struct recorder *r, enum plim_status st, size_t left,
+static enum plim_status omit_size(const struct recorder *r, enum plim_status st, size_t left,
                                   const struct plim_error *failure, struct plim_error *err)
 {
     if (st != PLIM_CRASHED || left < PLIM_RECORD_SIZES || r->out->each_batch)
@@ -173,7 +173,7 @@ static enum plim_status run_settled(struct recorder *r, const struct plim_settin
 
 /* Removes blocks that each step keeps, such as losses for a log, half a megabyte in a thousand steps. More than a few
  * of these matter, and make the recording uncertain. */
-static enum plim_status leave_out_kept(struct recorder *r, struct plim_trace *trace, struct plim_error *err)
+static enum plim_status drop_retained(struct recorder *r, struct plim_trace *trace, struct plim_error *err)
 {
     enum { LITTLE = 4096 };
     int64_t bytes = 0;
@@ -199,7 +199,7 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     size_t left_out = 0;
     char text[PLIM_DECISION_TEXT];
     enum plim_status st = run_settled(r, &setting, trace, &left_out, err);
-    if (!st) st = leave_out_kept(r, trace, err);
+    if (!st) st = drop_retained(r, trace, err);
     if (st || !left_out) return st;
     snprintf(text, sizeof(text),
              "at batch %lld the last of %zu steps differed from those before (longer rows, an evaluation), and are "
@@ -208,7 +208,7 @@ static enum plim_status run_point(struct recorder *r, const struct plim_setting 
     return plim_recorder_doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
-static bool take_kept(struct recorder *r, struct plim_trace *trace)
+static bool reuse_trace(struct recorder *r, struct plim_trace *trace)
 {
     for (size_t i = 0; i < r->kept.count; i++)
         if (!compare_points(&r->kept.items[i].point, &trace->point)) {
@@ -227,10 +227,10 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
     for (size_t i = from; i < r->points.count && !st; i++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         struct plim_trace trace = {.point = r->points.items[i], .gpu = r->record->gpu};
-        enum plim_status ended = take_kept(r, &trace) ? PLIM_OK : run_point(r, values, &trace, &failure);
+        enum plim_status ended = reuse_trace(r, &trace) ? PLIM_OK : run_point(r, values, &trace, &failure);
         if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK)
             ended = st = plim_no_memory(err);
-        else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
+        else if (ended) st = omit_size(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
         if (ended) plim_trace_finish(&trace);
     }
     return st;
@@ -321,7 +321,7 @@ static bool has_run(const struct recorder *r, int64_t batch)
 
 /* After the first stream: removes sizes at which the program failed, which are neither tried again nor kept in the
  * file. */
-static void forget_failed(struct recorder *r)
+static void drop_failed(struct recorder *r)
 {
     size_t points = 0, batches = 0;
     for (size_t i = 0; i < r->points.count; i++)
@@ -350,7 +350,7 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
         struct plim_setting setting = setting_at(r, values, traces[i].point);
         setting.accumulation = accumulations[i];
         st = plim_recorder_run(r, &setting, false, &traces[i], err);
-        if (!st) st = leave_out_kept(r, &traces[i], err);
+        if (!st) st = drop_retained(r, &traces[i], err);
     }
     if (!st) st = plim_trace_loops(stream, traces, accumulations, COUNT, err);
     for (size_t i = 0; i < COUNT; i++) plim_trace_finish(&traces[i]);
@@ -454,7 +454,7 @@ static enum plim_status check_batch(const struct recorder *r, const struct plim_
 static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
-    forget_traces(r);
+    drop_traces(r);
     enum plim_status st = run_points(r, values, 0, err);
     if (!st) st = join_points(r, values, &stream, err);
     if (!st) st = check_batch(r, &stream, err);
@@ -464,7 +464,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = plim_no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
-    if (!st && r->out->streams.count == 1 && !r->out->each_batch) forget_failed(r);
+    if (!st && r->out->streams.count == 1 && !r->out->each_batch) drop_failed(r);
     if (!st && r->out->streams.count == 1) st = prove(r, values, err);
     if (!st)
         plim_trace_host_work(r->traces.items, r->traces.count, values->accumulation,
@@ -500,7 +500,7 @@ static enum plim_status record_batches(struct recorder *r, const struct plim_set
 
 /* Switches to separate streams for each batch, since torch.compile fuses and splits kernels depending on sizes. The
  * traces made so far are kept for that. */
-static void take_apart(struct recorder *r)
+static void split_by_batch(struct recorder *r)
 {
     plim_log(r->record->log, PLIM_LOG_WARNING,
              "its batches allocate and free in different orders (torch.compile generates other kernels at other "
@@ -522,7 +522,7 @@ static enum plim_status record_combination(struct recorder *r, const struct plim
     bool is_apart = st == PLIM_DIFFERS && r->out->is_compiled && !r->out->streams.count &&
                     r->traces.count == r->points.count && !r->out->seqs.count;
     if (!is_apart) return st ? plim_fail(err, st, "%s", failure.text) : PLIM_OK;
-    take_apart(r);
+    split_by_batch(r);
     return record_batches(r, values, err);
 }
 
@@ -532,7 +532,7 @@ static enum plim_status add_part(void *user, const char *text)
     return parts->count < PLIM_RECORDED_PARTS ? plim_recorded_texts_add(parts, text) : PLIM_OK;
 }
 
-static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out, struct plim_error *err)
+static enum plim_status set_head(const struct plim_record *record, struct plim_recording *out, struct plim_error *err)
 {
     snprintf(out->name, sizeof(out->name), "%s", record->name);
     snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
@@ -567,16 +567,16 @@ enum plim_status plim_record_run(const struct plim_record *record, struct plim_r
     enum plim_status st = PLIM_OK;
     struct plim_axes axes = record->question->question.axes;
     const int64_t no_seq = 1;
-    PLIM_TRY(take_head(record, out, err));
-    PLIM_TRY(take_numbers(out, record->question, err));
-    PLIM_TRY(take_axes(out, record->question, err));
+    PLIM_TRY(set_head(record, out, err));
+    PLIM_TRY(set_numbers(out, record->question, err));
+    PLIM_TRY(set_axes(out, record->question, err));
     PLIM_TRY(choose_points(&r, err));
     PLIM_TRY(plim_space_build(&space, &axes, axes.seq < 0 ? NULL : &no_seq, axes.seq < 0 ? 0 : 1,
                               err));
     for (size_t i = 0; i < space.points.count; i++)
         PLIM_TRY(record_or_name(&r, &space.points.items[i], err));
 out:
-    forget_traces(&r);
+    drop_traces(&r);
     for (size_t i = 0; i < r.kept.count; i++) plim_trace_finish(&r.kept.items[i]);
     PLIM_ARRAY_FINISH(&r.kept);
     PLIM_ARRAY_FINISH(&r.traces);

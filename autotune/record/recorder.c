@@ -46,7 +46,7 @@ void plim_recorder_describe_axes(const struct recorder *r, const struct plim_set
 }
 
 /* Logs a line about a run. */
-static void tell_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
+static void log_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
                      const struct plim_trace *trace, double seconds)
 {
     char micro_steps[48] = "", axes[512];
@@ -115,7 +115,7 @@ enum plim_status plim_recorder_run(struct recorder *r, const struct plim_setting
         memcpy(record->failed_log, execution->log, sizeof(execution->log));
     r->was_ended = !st && execution->end == PLIM_END_STEADY;
     if (!st) st = plim_trace_read(folder, trace, err);
-    if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
+    if (!st) log_run(r, setting, caches, trace, plim_clock_seconds() - start);
     if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
     r->out->is_compiled |= execution->makes_compiled;
     r->peak_bytes = execution->peak_bytes;

@@ -24,7 +24,7 @@ static void note_clock(void *user)
 }
 
 /* Runs the setting on the twin, without a limit. Returns false on failure. */
-static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setting,
+static bool run_twin(struct plim_run_device *d, const struct plim_setting *setting,
                      struct plim_replay *out)
 {
     return plim_run_simulate(d, setting, PLIM_RUN_UNLIMITED, out, NULL) == PLIM_OK &&
@@ -35,7 +35,7 @@ static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setti
 static double predict(void *user, const struct plim_setting *setting)
 {
     struct plim_replay twin;
-    return ask_twin(user, setting, &twin) ? twin.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
+    return run_twin(user, setting, &twin) ? twin.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
 }
 
 /* Returns the number of tokens, or images, of a step. */
@@ -73,7 +73,7 @@ static void charge_host(struct plim_run_device *d, const struct plim_setting *se
                         struct plim_replay *measured)
 {
     struct plim_replay twin;
-    if (d->is_gpu && ask_twin(d, setting, &twin))
+    if (d->is_gpu && run_twin(d, setting, &twin))
         plim_run_charge_host(measured, twin.launching_seconds);
 }
 
@@ -304,7 +304,7 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
 
 /* Replaces the worker by the twin, for settings that a single GPU cannot run because other GPUs own parts of the state.
  * The overhead was measured in the worker. */
-static void leave_to_twin(struct plim_run_device *d)
+static void replace_by_twin(struct plim_run_device *d)
 {
     plim_log(d->options->log, PLIM_LOG_WARNING,
              "%s: simulated, not measured: one GPU does not have the other ranks' shards (train.sharding); its free "
@@ -322,7 +322,7 @@ static enum plim_status set_cuda_limit(struct plim_run_device *d, int64_t usable
     int64_t estimate = plim_overhead_estimate(d->info.compute_capability);
     d->limit = plim_run_limit(d, usable, estimate, worker_bytes(d));
     if (plim_run_is_sharded(d->options->question->spec)) {
-        leave_to_twin(d);
+        replace_by_twin(d);
         return PLIM_OK;
     }
     make_runners(d);

@@ -19,7 +19,7 @@ static const struct plim_shared_run *find(const struct plim_run_share *share,
 }
 
 /* Keeps a copy of a score without spare capacity. */
-static bool keep_score(struct plim_run_share *share, struct plim_score *out)
+static bool copy_score(struct plim_run_share *share, struct plim_score *out)
 {
     const struct plim_score_recorder *r = &share->recorder;
     struct plim_work *works = plim_arena_array(&share->scores, r->works.count, sizeof(*works));
@@ -39,7 +39,7 @@ enum plim_status plim_run_share_store(struct plim_run_share *share,
     bool clean = replay->verdict == PLIM_OK && !replay->retries && !share->recorder.broken;
     struct plim_shared_run run = {.setting = *setting, .replay = *replay};
     if (!clean || find(share, setting)) return PLIM_OK;
-    if (!keep_score(share, &run.score)) return PLIM_NOMEM;
+    if (!copy_score(share, &run.score)) return PLIM_NOMEM;
     return PLIM_ARRAY_PUSH(&share->runs, run);
 }
 

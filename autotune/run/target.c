@@ -192,7 +192,7 @@ static bool has_driver(const struct plim_target_place *place)
 }
 
 /* Selects a GPU without NVML. "" and "N" are CUDA's own numbers; a UUID goes to CUDA_VISIBLE_DEVICES. */
-static enum plim_status take_without_nvml(const char *uri, const char *choice,
+static enum plim_status select_without_nvml(const char *uri, const char *choice,
                                           struct plim_target *out, struct plim_error *err)
 {
     char *end;
@@ -302,7 +302,7 @@ static enum plim_status find(const struct plim_target_place *place, const char *
     st = open_nvml(place, &nvml, &code, err);
     if (st && code == NVML_LIBRARY_NOT_FOUND && !question->automatic && has_driver(place)) {
         *err = (struct plim_error)PLIM_ERROR_INIT;
-        PLIM_TRY(take_without_nvml(uri, question->choice, out, err));
+        PLIM_TRY(select_without_nvml(uri, question->choice, out, err));
         return set_cap(uri, question->memory_cap_bytes, out, err);
     }
     PLIM_TRY(st);

@@ -6,7 +6,7 @@
 
 struct adviser {
     const struct plim_question *question;
-    struct plim_asker *asker;
+    struct plim_prober *prober;
     struct plim_advices *advices;
     struct plim_error *err;
 };
@@ -24,24 +24,24 @@ static bool apply(const struct adviser *a, const struct plim_change *change,
 
 /* Finds out whether the advised setting fits for any number of steps, and how much memory it needs. *known is false if
  * it cannot run. */
-static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool *known)
+static enum plim_status probe(struct adviser *a, struct plim_advice *advice, bool *known)
 {
     const struct plim_sample *sample;
     const struct plim_cache_entry *entry;
     struct plim_setting setting = advice->setting;
-    setting.accumulation = plim_runner_probed(a->asker->runner, setting.accumulation);
-    enum plim_status st = plim_ask_need(a->asker, &setting, &entry, a->err);
+    setting.accumulation = plim_runner_probed(a->prober->runner, setting.accumulation);
+    enum plim_status st = plim_probe_need(a->prober, &setting, &entry, a->err);
     *known = !st && entry;
     if (!*known) return st;
     advice->trial = entry->trial;
-    st = plim_ask_proof(a->asker, &setting, &sample, a->err);
+    st = plim_probe_proof(a->prober, &setting, &sample, a->err);
     if (st) return st;
     advice->fits = sample->verdict == PLIM_OK;
     if (advice->fits) advice->trial = sample->trial;
     return PLIM_OK;
 }
 
-static enum plim_status keep(struct adviser *a, const struct plim_advice *advice)
+static enum plim_status append(struct adviser *a, const struct plim_advice *advice)
 {
     if (PLIM_ARRAY_PUSH(&a->advices->list, *advice) != PLIM_OK) return plim_no_memory(a->err);
     return PLIM_OK;
@@ -55,8 +55,8 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
         bool known;
         if (!apply(a, change, &advice.setting)) continue;
         snprintf(advice.change, sizeof(advice.change), "%s", change->text);
-        enum plim_status st = ask(a, &advice, &known);
-        if (!st && known) st = keep(a, &advice);
+        enum plim_status st = probe(a, &advice, &known);
+        if (!st && known) st = append(a, &advice);
         if (st) return st;
     }
     return PLIM_OK;
@@ -84,15 +84,15 @@ static enum plim_status first_of_row(struct adviser *a, const struct plim_settin
     struct plim_advice advice, last;
     int64_t count = end_of_row(a, setting, row, &last);
     bool known = false;
-    enum plim_status st = count ? ask(a, &last, &known) : PLIM_OK;
+    enum plim_status st = count ? probe(a, &last, &known) : PLIM_OK;
     if (st || !known) return st;
     for (int64_t i = 0; last.fits && i + 1 < count; i++) {
         row(a, setting, i, &advice);
-        st = ask(a, &advice, &known);
+        st = probe(a, &advice, &known);
         if (st) return st;
-        if (known && advice.fits) return keep(a, &advice);
+        if (known && advice.fits) return append(a, &advice);
     }
-    return keep(a, &last);
+    return append(a, &last);
 }
 
 /* A sequence of smaller micro-batches, with more micro-steps for the same effective batch. */
@@ -162,11 +162,11 @@ static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *
         for (int power = MOST; least < most && power >= least; power = (least + most) / 2) {
             bool runs;
             spread_over(a, setting, spread->shardings[i], power, &next);
-            enum plim_status st = ask(a, &next, &runs);
+            enum plim_status st = probe(a, &next, &runs);
             if (st) return st;
             if (!runs) break;
             /* conservative: with less memory the allocator might cache less */
-            if (next.trial.reserved_bytes + spread->reserve_bytes > a->asker->runner->budget_bytes)
+            if (next.trial.reserved_bytes + spread->reserve_bytes > a->prober->runner->budget_bytes)
                 next.fits = false;
             if (!known || next.fits) found = next;
             known = true;
@@ -174,7 +174,7 @@ static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *
             if (next.fits) most = power;
             else least = power + 1;
         }
-        if (known) return keep(a, &found);
+        if (known) return append(a, &found);
     }
     return PLIM_OK;
 }
@@ -186,7 +186,7 @@ struct stack {
 };
 
 /* Adds a change, which replaces an earlier one of its axis. */
-static void put_on(struct stack *stack, const struct plim_change *change)
+static void push_change(struct stack *stack, const struct plim_change *change)
 {
     size_t i = 0;
     while (i < stack->count && stack->changes[i]->axis != change->axis) i++;
@@ -217,11 +217,11 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
         struct plim_advice next = advice;
         struct stack more = stack;
         if (!change->combines || !apply(a, change, &next.setting)) continue;
-        put_on(&more, change);
+        push_change(&more, change);
         describe(&more, is_one_sample, next.change, sizeof(next.change));
         bool runs = true, is_single = more.count + is_one_sample < 2; /* single changes were tried before */
         if (!is_single) {
-            enum plim_status st = ask(a, &next, &runs);
+            enum plim_status st = probe(a, &next, &runs);
             if (st) return st;
         }
         if (!runs) continue;
@@ -229,7 +229,7 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
         stack = more;
         known = !is_single;
     }
-    return known ? keep(a, &advice) : PLIM_OK;
+    return known ? append(a, &advice) : PLIM_OK;
 }
 
 /* --- all advice ------------------------------------------------------------------------------- */
@@ -251,8 +251,8 @@ static void expect(struct adviser *a, const struct plim_setting *setting)
         list[count++] = last.setting;
     }
     for (size_t i = 0; i < count; i++)
-        list[i].accumulation = plim_runner_probed(a->asker->runner, list[i].accumulation);
-    plim_ask_expect_needs(a->asker, list, count);
+        list[i].accumulation = plim_runner_probed(a->prober->runner, list[i].accumulation);
+    plim_probe_expect_needs(a->prober, list, count);
 }
 
 static bool any_fits(const struct plim_advices *advices)
@@ -263,7 +263,7 @@ static bool any_fits(const struct plim_advices *advices)
 }
 
 /* Moves advice that fits to the front; otherwise keeps the order. */
-static void put_fitting_first(struct plim_advices *advices)
+static void move_fitting_first(struct plim_advices *advices)
 {
     struct plim_advice *list = advices->list.items;
     size_t front = 0;
@@ -275,19 +275,19 @@ static void put_fitting_first(struct plim_advices *advices)
     }
 }
 
-enum plim_status plim_advise(const struct plim_question *question, struct plim_asker *asker,
+enum plim_status plim_advise(const struct plim_question *question, struct plim_prober *prober,
                              const struct plim_setting *setting, struct plim_advices *advices,
                              struct plim_error *err)
 {
-    struct adviser a = {.question = question, .asker = asker, .advices = advices, .err = err};
-    if (!question->can_advise || asker->runner->budget_bytes <= 0) return PLIM_OK;
+    struct adviser a = {.question = question, .prober = prober, .advices = advices, .err = err};
+    if (!question->can_advise || prober->runner->budget_bytes <= 0) return PLIM_OK;
     expect(&a, setting);
     enum plim_status st = first_of_row(&a, setting, smaller_batch);
     if (!st) st = single_changes(&a, setting);
     if (!st) st = first_of_row(&a, setting, shorter_sequence);
     if (!st) st = more_gpus(&a, setting);
     if (!st && !any_fits(advices)) st = combination(&a, setting);
-    put_fitting_first(advices);
+    move_fitting_first(advices);
     return st;
 }
 

@@ -2,7 +2,7 @@
 #ifndef PLIM_AUTOTUNE_SEARCH_ADVICE_H
 #define PLIM_AUTOTUNE_SEARCH_ADVICE_H
 
-#include "ask.h"
+#include "probe.h"
 
 struct plim_question;
 
@@ -21,7 +21,7 @@ struct plim_advices {
 /* Appends advice for `setting`, which does not fit: a smaller micro-batch, the changes of the question (question.h), a
  * shorter sequence, sharding over more GPUs. Changes are combined only if no single one suffices. The effective batch
  * stays the same, unless the advice says otherwise. */
-enum plim_status plim_advise(const struct plim_question *question, struct plim_asker *asker,
+enum plim_status plim_advise(const struct plim_question *question, struct plim_prober *prober,
                              const struct plim_setting *setting, struct plim_advices *advices,
                              struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -73,7 +73,7 @@ static enum plim_status compare(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
     const struct plim_decision *out = s->decision;
-    if (s->asker->runner->budget_bytes <= 0) return PLIM_OK;
+    if (s->prober->runner->budget_bytes <= 0) return PLIM_OK;
     s->err = &own;
     enum plim_status st = plim_points_compare(s);
     s->err = kept;
@@ -108,20 +108,20 @@ static void compare_with_plan(struct plim_decision *decision, const struct plim_
     }
 }
 
-static bool is_early_end(enum plim_status st, const struct plim_asker *asker)
+static bool is_early_end(enum plim_status st, const struct plim_prober *prober)
 {
     bool device_gone = st == PLIM_LOST || st == PLIM_NODEVICE;
-    return st == PLIM_CANCELLED || st == PLIM_TIMEOUT || (device_gone && asker->samples.count);
+    return st == PLIM_CANCELLED || st == PLIM_TIMEOUT || (device_gone && prober->samples.count);
 }
 
 enum plim_status plim_decide(const struct plim_question *question, const struct plim_known *known,
-                             struct plim_asker *asker, struct plim_decision *decision,
+                             struct plim_prober *prober, struct plim_decision *decision,
                              struct plim_error *err)
 {
     struct plim_search s;
     struct plim_error own = PLIM_ERROR_INIT;
     if (!err) err = &own;
-    enum plim_status st = plim_search_init(&s, question, asker, decision, err);
+    enum plim_status st = plim_search_init(&s, question, prober, decision, err);
     if (st) return st;
     if (known) s.known = *known;
     int64_t smallest;
@@ -131,7 +131,7 @@ enum plim_status plim_decide(const struct plim_question *question, const struct 
     if (!st) st = plim_verify_bounds(&s);
     if (!st && s.known.compares) st = compare(&s);
     if (!st && s.known.plan) compare_with_plan(decision, s.known.plan);
-    if (!is_early_end(st, asker)) return st;
+    if (!is_early_end(st, prober)) return st;
     decision->ended = st;
     snprintf(decision->ended_why, sizeof(decision->ended_why), "%.199s", err->text);
     plim_verify_so_far(&s);

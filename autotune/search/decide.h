@@ -3,7 +3,7 @@
 #define PLIM_AUTOTUNE_SEARCH_DECIDE_H
 
 #include "advice.h"
-#include "ask.h"
+#include "probe.h"
 #include "candidate.h"
 #include "edge.h"
 #include "question.h"
@@ -18,7 +18,7 @@ struct plim_beyond {
     double tokens_per_second; /* 0: it did not fit */
 };
 
-/* The `details` of its trials are owned by the asker's cache. */
+/* The `details` of its trials are owned by the prober's cache. */
 struct plim_decision {
     const struct plim_question *question;
     struct plim_batch_rule rule;
@@ -66,7 +66,7 @@ struct plim_known {
  * lost after first results. `question` must outlive the decision; `known` may be NULL. PLIM_SPEC: no micro-batch leads
  * to the effective batch. */
 enum plim_status plim_decide(const struct plim_question *question, const struct plim_known *known,
-                             struct plim_asker *asker, struct plim_decision *decision,
+                             struct plim_prober *prober, struct plim_decision *decision,
                              struct plim_error *err) PLIM_MUST_CHECK;
 void plim_decision_finish(struct plim_decision *decision); /* NULL or a zeroed decision is allowed */
 

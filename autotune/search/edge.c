@@ -21,7 +21,7 @@ struct finder {
 
 bool plim_edge_goes_beyond_allowed(const struct plim_search *search)
 {
-    return !search->asker->runner->costly || !plim_batch_is_exact(&search->decision->rule);
+    return !search->prober->runner->costly || !plim_batch_is_exact(&search->decision->rule);
 }
 
 static enum plim_edge_of edge_of(const struct plim_search *search, enum plim_edge_of asked)
@@ -39,7 +39,7 @@ static struct finder finder_make(struct plim_search *search, size_t point, enum 
                            .edge = &search->decision->edges.items[point],
                            .of = edge_of(search, of),
                            .limit = plim_batch_limit(rule),
-                           .budget = search->asker->runner->budget_bytes};
+                           .budget = search->prober->runner->budget_bytes};
 }
 
 /* Returns the micro-batch that is run instead of this one: the nearest below it that may be run. */
@@ -75,7 +75,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-static void learn(struct plim_edge *edge, int64_t micro_batch, bool fits)
+static void update_edge(struct plim_edge *edge, int64_t micro_batch, bool fits)
 {
     if (fits && micro_batch > edge->fits) edge->fits = micro_batch;
     if (!fits && (!edge->fails || micro_batch < edge->fails)) edge->fails = micro_batch;
@@ -116,25 +116,25 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
 }
 
 /* Runs a micro-batch without limit. Leaves `need` zeroed if the run did not finish (it crashed or hung). */
-static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct need *need)
+static enum plim_status probe_need(struct finder *f, int64_t micro_batch, struct need *need)
 {
     const struct plim_cache_entry *entry;
-    struct plim_asker *asker = f->search->asker;
+    struct plim_prober *prober = f->search->prober;
     struct plim_setting setting = setting_of(f, micro_batch);
     *need = (struct need){0};
-    enum plim_status st = plim_ask_need(asker, &setting, &entry, f->search->err);
+    enum plim_status st = plim_probe_need(prober, &setting, &entry, f->search->err);
     if (st) return st;
     if (!entry) {
-        const struct plim_sample *sample = plim_ask_known(asker, &setting);
+        const struct plim_sample *sample = plim_probe_known(prober, &setting);
         f->edge->unsupported = sample && sample->verdict == PLIM_UNSUPPORTED;
-        learn(f->edge, micro_batch, sample && sample->verdict == PLIM_OK);
+        update_edge(f->edge, micro_batch, sample && sample->verdict == PLIM_OK);
         return PLIM_OK;
     }
     *need = (struct need){micro_batch, (double)entry->trial.reserved_bytes,
                           (double)entry->trial.requested_bytes};
     enum plim_status verdict = plim_cache_verdict(entry, f->budget);
-    if (verdict == PLIM_OK && asker->runner->limit_acts_early) return PLIM_OK;
-    if (verdict != PLIM_INVALID) learn(f->edge, micro_batch, verdict == PLIM_OK);
+    if (verdict == PLIM_OK && prober->runner->limit_acts_early) return PLIM_OK;
+    if (verdict != PLIM_INVALID) update_edge(f->edge, micro_batch, verdict == PLIM_OK);
     if (verdict == PLIM_OK && micro_batch > f->edge->clean) f->edge->clean = micro_batch;
     return PLIM_OK;
 }
@@ -167,7 +167,7 @@ static enum plim_status approach(struct finder *f, enum plim_nearness nearness)
         if (edge->clean >= high) break;
         guess = tried(f, clamp(guess, edge->clean + 1, high));
         if (guess <= edge->clean || guess == now.micro_batch || guess == before.micro_batch) break;
-        enum plim_status st = ask_need(f, guess, &asked);
+        enum plim_status st = probe_need(f, guess, &asked);
         if (st || edge->unsupported) return st;
         if (!asked.micro_batch && edge->fits >= guess) break; /* the edge is near */
         if (!asked.micro_batch) {
@@ -292,13 +292,13 @@ static int64_t next_asked(struct bisection *b)
     return 0;
 }
 
-static enum plim_status ask_fits(struct finder *f, int64_t micro_batch, bool *fits)
+static enum plim_status probe_fit(struct finder *f, int64_t micro_batch, bool *fits)
 {
     const struct plim_sample *sample;
     struct plim_setting setting = setting_of(f, micro_batch);
     *fits = false;
     enum plim_status st =
-        plim_ask(f->search->asker, &setting, PLIM_WANT_VERDICT, &sample, f->search->err);
+        plim_probe(f->search->prober, &setting, PLIM_WANT_VERDICT, &sample, f->search->err);
     if (st) return st;
     *fits = sample->verdict == PLIM_OK;
     if (sample->verdict == PLIM_UNSUPPORTED && micro_batch == 1) f->edge->unsupported = true;
@@ -306,14 +306,14 @@ static enum plim_status ask_fits(struct finder *f, int64_t micro_batch, bool *fi
 }
 
 /* Announces the micro-batches that may be tried next, for either answer, and those after them. */
-static void tell_next(const struct finder *f, const struct bisection *now, int64_t micro_batch)
+static void announce_next(const struct finder *f, const struct bisection *now, int64_t micro_batch)
 {
     enum { LEVELS = 2, STATES = (2 << LEVELS) - 1 }; /* a binary tree; the root is `now` */
     struct bisection states[STATES] = {*now};
     int64_t asked[STATES] = {micro_batch};
     struct plim_setting settings[STATES];
     size_t count = 0;
-    if (!f->search->asker->runner->expect) return;
+    if (!f->search->prober->runner->expect) return;
     for (size_t i = 1; i < STATES; i++) {
         size_t parent = (i - 1) / 2;
         if (!asked[parent]) continue;
@@ -322,7 +322,7 @@ static void tell_next(const struct finder *f, const struct bisection *now, int64
         asked[i] = next_asked(&states[i]);
         if (asked[i]) settings[count++] = setting_of(f, asked[i]);
     }
-    plim_ask_expect(f->search->asker, settings, count);
+    plim_probe_expect(f->search->prober, settings, count);
 }
 
 /* Bisects, with assumptions from the lines or the plan. */
@@ -339,8 +339,8 @@ static enum plim_status bisect(struct finder *f)
     restart(&b);
     for (int64_t asked; (asked = next_asked(&b)) != 0;) {
         bool fits;
-        tell_next(f, &b, asked);
-        enum plim_status st = ask_fits(f, asked, &fits);
+        announce_next(f, &b, asked);
+        enum plim_status st = probe_fit(f, asked, &fits);
         if (st) return st;
         answer(&b, asked, fits);
         if (edge->unsupported) return PLIM_OK;
@@ -357,17 +357,17 @@ static enum plim_status bisect(struct finder *f)
 static enum plim_status doubt(struct finder *f)
 {
     struct plim_edge *edge = f->edge;
-    if (f->search->asker->runner->measured && edge->planned == edge->fits) return PLIM_OK;
+    if (f->search->prober->runner->measured && edge->planned == edge->fits) return PLIM_OK;
     for (int64_t b = edge->fits + 2; edge->fails && b <= edge->fits + 1 + DOUBTED && b <= f->limit;
          b++) {
         bool fits;
-        enum plim_status st = ask_fits(f, b, &fits);
+        enum plim_status st = probe_fit(f, b, &fits);
         if (st) return st;
         if (!fits) continue;
         edge->fits = b;
         edge->fails = 0;
         for (int64_t next = b + 1; !edge->fails && next <= f->limit; next++) {
-            st = ask_fits(f, next, &fits);
+            st = probe_fit(f, next, &fits);
             if (st) return st;
             if (fits)
                 edge->fits = next;
@@ -385,7 +385,7 @@ static enum plim_status try_limit(struct finder *f)
     struct plim_edge *edge = f->edge;
     if (!plim_batch_target(f->rule) || !edge->fails || edge->fails >= f->limit) return PLIM_OK;
     bool fits;
-    enum plim_status st = ask_fits(f, f->limit, &fits);
+    enum plim_status st = probe_fit(f, f->limit, &fits);
     if (st || !fits) return st;
     edge->fits = f->limit;
     edge->fails = 0;
@@ -414,7 +414,7 @@ static void only_what_was_run(const struct finder *f)
 enum plim_status plim_edge_find(struct plim_search *search, size_t point, enum plim_edge_of of)
 {
     struct finder f = finder_make(search, point, of);
-    bool costly = search->asker->runner->costly;
+    bool costly = search->prober->runner->costly;
     enum plim_status st = PLIM_OK;
     if (f.edge->exact || (f.edge->searched && f.of == PLIM_EDGE_OF_ALLOWED)) return PLIM_OK;
     if (!f.edge->planned) st = approach(&f, PLIM_NEAR_CLOSELY);
@@ -437,6 +437,6 @@ int64_t plim_edge_upper(const struct plim_search *search, size_t point)
     const struct plim_edge *edge = &search->decision->edges.items[point];
     if (edge->searched) return edge->fits;
     int64_t high = edge->fails ? edge->fails - 1 : plim_batch_limit(&search->decision->rule);
-    int64_t upper = line_reach(&edge->requested, (double)search->asker->runner->budget_bytes, high);
+    int64_t upper = line_reach(&edge->requested, (double)search->prober->runner->budget_bytes, high);
     return upper < edge->fits ? edge->fits : upper;
 }

@@ -13,7 +13,7 @@ struct plim_inspection {
 };
 
 /* Fills in the zeroed `inspection`. PLIM_SPEC: the setting cannot run at all; the message has the reason. */
-enum plim_status plim_inspect(const struct plim_question *question, struct plim_asker *asker,
+enum plim_status plim_inspect(const struct plim_question *question, struct plim_prober *prober,
                               const struct plim_setting *setting,
                               struct plim_inspection *inspection,
                               struct plim_error *err) PLIM_MUST_CHECK;

@@ -12,8 +12,8 @@ static enum plim_status fits_somehow(struct plim_search *s, int64_t seq, bool *f
     enum plim_status st = plim_space_build(&space, &s->question->axes, &seq, 1, s->err);
     for (size_t i = 0; i < space.points.count && !st && !*fits; i++) {
         struct plim_setting setting =
-            plim_space_setting(&space.points.items[i], &batch, s->asker->runner);
-        st = plim_ask(s->asker, &setting, PLIM_WANT_VERDICT, &sample, s->err);
+            plim_space_setting(&space.points.items[i], &batch, s->prober->runner);
+        st = plim_probe(s->prober, &setting, PLIM_WANT_VERDICT, &sample, s->err);
         if (!st) *fits = sample->verdict == PLIM_OK;
     }
     plim_space_finish(&space);

@@ -116,14 +116,14 @@ enum plim_status plim_points_fastest(struct plim_search *s)
 /* --- the best of every point ------------------------------------------------------------------ */
 
 /* Finds out how much memory the smallest micro-batch of a point needs, and where it runs out of memory. */
-static enum plim_status ask_smallest(struct plim_search *s, size_t point)
+static enum plim_status probe_smallest(struct plim_search *s, size_t point)
 {
     const struct plim_cache_entry *need;
     const struct plim_sample *sample;
     int64_t smallest = plim_batch_next(&s->decision->rule, 0);
     struct plim_setting setting = plim_search_setting(s, point, smallest);
-    enum plim_status st = plim_ask_need(s->asker, &setting, &need, s->err);
-    return st ? st : plim_ask(s->asker, &setting, PLIM_WANT_REASON, &sample, s->err);
+    enum plim_status st = plim_probe_need(s->prober, &setting, &need, s->err);
+    return st ? st : plim_probe(s->prober, &setting, PLIM_WANT_REASON, &sample, s->err);
 }
 
 enum plim_status plim_points_compare(struct plim_search *s)
@@ -135,7 +135,7 @@ enum plim_status plim_points_compare(struct plim_search *s)
         if (by_time && !out->edges.items[i].searched) st = search_point(s, i);
         if (!st) st = plim_verify_below_edge(s, i);
         if (!st && plim_choose_of_point(&out->candidates, s->question->objective, i) < 0)
-            st = ask_smallest(s, i);
+            st = probe_smallest(s, i);
         if (st) return st;
     }
     return PLIM_OK;

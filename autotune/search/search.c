@@ -6,11 +6,11 @@ enum plim_status plim_search_no_memory(struct plim_search *search)
 }
 
 enum plim_status plim_search_init(struct plim_search *search, const struct plim_question *question,
-                                  struct plim_asker *asker, struct plim_decision *decision,
+                                  struct plim_prober *prober, struct plim_decision *decision,
                                   struct plim_error *err)
 {
     *search = (struct plim_search){
-        .question = question, .asker = asker, .decision = decision, .err = err};
+        .question = question, .prober = prober, .decision = decision, .err = err};
     decision->question = question;
     return plim_batch_rule_init(&decision->rule, &question->batch, err);
 }
@@ -43,5 +43,5 @@ struct plim_setting plim_search_setting(const struct plim_search *search, size_t
     struct plim_batch batch;
     plim_batch_allowed(&search->decision->rule, micro_batch, &batch);
     return plim_space_setting(&search->decision->space.points.items[point], &batch,
-                              search->asker->runner);
+                              search->prober->runner);
 }

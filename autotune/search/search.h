@@ -7,7 +7,7 @@
 struct plim_search {
     const struct plim_question *question;
     struct plim_known known;
-    struct plim_asker *asker;
+    struct plim_prober *prober;
     struct plim_decision
         *decision; /* the rule, the points, their edges and candidates; the answer */
     size_t first, end; /* the points being searched: one level of a waterfall, or all */
@@ -16,7 +16,7 @@ struct plim_search {
 
 /* Initialises a search; `decision` must be zeroed. Fails as plim_batch_rule_init(). */
 enum plim_status plim_search_init(struct plim_search *search, const struct plim_question *question,
-                                  struct plim_asker *asker, struct plim_decision *decision,
+                                  struct plim_prober *prober, struct plim_decision *decision,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Replaces the points, and their edges, by those of the question, with the given sequence lengths (NULL: the

@@ -23,7 +23,7 @@ static enum plim_status extend(struct plim_search *s, struct plim_candidate *c)
     const struct plim_sample *shorter;
     struct plim_setting setting = c->setting;
     setting.accumulation--;
-    enum plim_status st = plim_ask(s->asker, &setting, PLIM_WANT_SECONDS, &shorter, s->err);
+    enum plim_status st = plim_probe(s->prober, &setting, PLIM_WANT_SECONDS, &shorter, s->err);
     if (st || shorter->verdict != PLIM_OK) return st;
     double micro_step = c->step_seconds - shorter->trial.seconds;
     if (micro_step > 0) c->step_seconds += micro_step * (double)left_out;
@@ -43,13 +43,13 @@ enum plim_status plim_throughput_time(struct plim_search *s, size_t point, int64
     c.setting = plim_search_setting(s, point, micro_batch);
     c.seq = plim_axes_seq(&s->question->axes, &c.setting);
     const struct plim_sample *sample;
-    enum plim_status st = plim_ask(s->asker, &c.setting, PLIM_WANT_SECONDS, &sample, s->err);
+    enum plim_status st = plim_probe(s->prober, &c.setting, PLIM_WANT_SECONDS, &sample, s->err);
     if (st || sample->verdict != PLIM_OK) return st;
     c.trial = sample->trial;
     st = extend(s, &c);
     if (st) return st;
     bool all_run = c.setting.accumulation == c.batch.accumulation && rule->phases == 1;
-    c.verified = all_run && !s->asker->runner->proves;
+    c.verified = all_run && !s->prober->runner->proves;
     c.setting.accumulation = c.batch.accumulation;
     set_rate(&s->question->axes, &c);
     if (PLIM_ARRAY_PUSH(&candidates->list, c) != PLIM_OK) return plim_search_no_memory(s);
@@ -184,8 +184,8 @@ enum plim_status plim_throughput_verify(struct plim_search *s, struct plim_candi
     for (size_t i = 0; i < rule->phases; i++) {
         struct plim_setting setting = candidate->setting;
         setting.accumulation = candidate->batch.phase_accumulation[i];
-        enum plim_status st = plim_ask(s->asker, &setting, PLIM_WANT_SECONDS, &sample, s->err);
-        if (!st) st = plim_ask_proof(s->asker, &setting, &sample, s->err);
+        enum plim_status st = plim_probe(s->prober, &setting, PLIM_WANT_SECONDS, &sample, s->err);
+        if (!st) st = plim_probe_proof(s->prober, &setting, &sample, s->err);
         if (st) return st;
         if (sample->verdict != PLIM_OK) {
             candidate->refuted = true;

@@ -25,7 +25,7 @@ enum plim_status plim_throughput_point(struct plim_search *search, size_t point,
                                        int64_t largest) PLIM_MUST_CHECK;
 
 /* Runs a candidate with all its micro-steps, in every phase of its schedule, and proves that it fits for any number of
- * steps (plim_ask_proof()). Sets `verified` and the exact numbers, or `refuted`. */
+ * steps (plim_probe_proof()). Sets `verified` and the exact numbers, or `refuted`. */
 enum plim_status plim_throughput_verify(struct plim_search *search,
                                         struct plim_candidate *candidate) PLIM_MUST_CHECK;
 

@@ -117,7 +117,7 @@ static enum plim_status search_anew(struct plim_search *s, size_t point,
     return st || !largest ? st : plim_throughput_time(s, point, largest, timed);
 }
 
-static enum plim_status ask(struct progress *c, size_t i)
+static enum plim_status probe(struct progress *c, size_t i)
 {
     const struct plim_candidate *p = planned(c, i);
     struct plim_candidate *timed;
@@ -142,7 +142,7 @@ enum plim_status plim_validate(struct plim_search *search)
     c.runs = calloc(plan->space.points.count + 1, sizeof(*c.runs));
     c.seen = calloc(plan->space.points.count + 1, sizeof(*c.seen));
     if (!c.asked || !c.runs || !c.seen) st = plim_search_no_memory(search);
-    for (int next; !st && (next = next_candidate(&c)) >= 0;) st = ask(&c, (size_t)next);
+    for (int next; !st && (next = next_candidate(&c)) >= 0;) st = probe(&c, (size_t)next);
     free(c.asked);
     free(c.runs);
     free(c.seen);

@@ -12,12 +12,12 @@ static int chosen_now(const struct plim_search *s)
 }
 
 /* Makes candidates of a program's trials that fitted, even if the edge of their point was not found. Runs nothing. */
-static void take_trials(struct plim_search *s)
+static void add_trials(struct plim_search *s)
 {
     struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
     s->err = &own;
-    for (size_t i = 0; i < s->asker->samples.count; i++) {
-        const struct plim_sample sample = s->asker->samples.items[i];
+    for (size_t i = 0; i < s->prober->samples.count; i++) {
+        const struct plim_sample sample = s->prober->samples.items[i];
         struct plim_candidate *candidate;
         for (size_t point = 0; point < s->decision->edges.count && sample.verdict == PLIM_OK; point++) {
             struct plim_setting setting = plim_search_setting(s, point, sample.setting.micro_batch);
@@ -30,14 +30,14 @@ static void take_trials(struct plim_search *s)
 
 void plim_verify_so_far(struct plim_search *s)
 {
-    if (s->asker->runner->costly) take_trials(s);
+    if (s->prober->runner->costly) add_trials(s);
     int chosen = chosen_now(s);
     s->decision->found = chosen >= 0;
     if (s->decision->found) s->decision->choice = s->decision->candidates.list.items[chosen];
 }
 
 /* Tries a micro-batch of a point. If it fails, it is run under the budget, which shows the reason. */
-static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
+static enum plim_status try_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
                                     struct plim_beyond *beyond)
 {
     const struct plim_sample *sample;
@@ -48,7 +48,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
     if (st) return st;
     struct plim_setting setting = plim_search_setting(s, point, micro_batch);
     if (candidate && candidate->refuted) setting = candidate->setting;
-    st = plim_ask(s->asker, &setting, PLIM_WANT_REASON, &sample, s->err);
+    st = plim_probe(s->prober, &setting, PLIM_WANT_REASON, &sample, s->err);
     if (st) return st;
     beyond->tried = true;
     beyond->verdict = sample->verdict;
@@ -92,7 +92,7 @@ enum plim_status plim_verify_choice(struct plim_search *s)
         if (chosen_now(s) != chosen) continue;
         out->choice = out->candidates.list.items[chosen];
         int64_t next = plim_batch_next(&out->rule, out->choice.batch.micro_batch);
-        st = look_beyond(s, out->choice.point, next, &out->after_choice);
+        st = try_beyond(s, out->choice.point, next, &out->after_choice);
         if (st || chosen_now(s) == chosen) return st;
     }
     return PLIM_OK;
@@ -107,12 +107,12 @@ static enum plim_status verify_largest(struct plim_search *s, size_t point)
     for (int64_t b = edge->fits; !st && b > 0; b--) {
         struct plim_candidate *candidate;
         st = plim_throughput_time(s, point, b, &candidate);
-        bool verifies = !st && candidate && !s->asker->runner->costly;
+        bool verifies = !st && candidate && !s->prober->runner->costly;
         if (verifies) st = plim_throughput_verify(s, candidate);
         if (st || !candidate || candidate->refuted) continue;
         out->largest = *candidate;
         out->has_largest = true;
-        return look_beyond(s, point, plim_batch_after(&out->rule, b), &out->after_largest);
+        return try_beyond(s, point, plim_batch_after(&out->rule, b), &out->after_largest);
     }
     return st;
 }
@@ -133,7 +133,7 @@ static enum plim_status find_smallest(struct plim_search *s)
     for (size_t i = 0; i < out->space.points.count; i++) {
         const struct plim_cache_entry *entry;
         struct plim_setting setting = smallest_of(s, i);
-        enum plim_status st = plim_ask_need(s->asker, &setting, &entry, s->err);
+        enum plim_status st = plim_probe_need(s->prober, &setting, &entry, s->err);
         if (st) return st;
         if (!entry ||
             (out->has_smallest && entry->trial.reserved_bytes >= out->smallest_reserved_bytes))
@@ -161,10 +161,10 @@ static enum plim_status find_widest(struct plim_search *s, size_t *widest)
 }
 
 /* If no point finished, the first gives the reason. */
-static void take_failure(struct plim_search *s)
+static void set_failure(struct plim_search *s)
 {
     struct plim_setting setting = smallest_of(s, 0);
-    const struct plim_sample *sample = plim_ask_known(s->asker, &setting);
+    const struct plim_sample *sample = plim_probe_known(s->prober, &setting);
     if (sample) s->decision->smallest_sample = *sample;
 }
 
@@ -175,7 +175,7 @@ static bool find_failure(struct plim_search *s)
     struct plim_decision *out = s->decision;
     for (size_t i = 0; i < out->space.points.count && !out->failed; i++) {
         struct plim_setting setting = smallest_of(s, i);
-        const struct plim_sample *sample = plim_ask_known(s->asker, &setting);
+        const struct plim_sample *sample = plim_probe_known(s->prober, &setting);
         out->failed = sample && sample->verdict != PLIM_OK && sample->verdict != PLIM_OOM &&
                       sample->verdict != PLIM_UNSUPPORTED;
         if (out->failed) out->smallest_sample = *sample;
@@ -189,14 +189,14 @@ static enum plim_status explain_nothing(struct plim_search *s)
     const struct plim_sample *sample;
     if (find_failure(s)) return PLIM_OK;
     enum plim_status st = find_smallest(s);
-    if (!st && !out->has_smallest) take_failure(s);
-    if (st || !out->has_smallest || s->asker->runner->budget_bytes <= 0) return st;
+    if (!st && !out->has_smallest) set_failure(s);
+    if (st || !out->has_smallest || s->prober->runner->budget_bytes <= 0) return st;
     struct plim_setting probed = out->smallest;
-    probed.accumulation = plim_runner_probed(s->asker->runner, probed.accumulation);
-    st = plim_ask(s->asker, &probed, PLIM_WANT_REASON, &sample, s->err);
+    probed.accumulation = plim_runner_probed(s->prober->runner, probed.accumulation);
+    st = plim_probe(s->prober, &probed, PLIM_WANT_REASON, &sample, s->err);
     if (st) return st;
     out->smallest_sample = *sample;
-    return plim_advise(s->question, s->asker, &out->smallest, &out->advices, s->err);
+    return plim_advise(s->question, s->prober, &out->smallest, &out->advices, s->err);
 }
 
 enum plim_status plim_verify_bounds(struct plim_search *s)

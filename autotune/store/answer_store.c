@@ -75,7 +75,7 @@ enum plim_status plim_store_path(const char *folder, bool simulated, const char 
 /* --- finding ---------------------------------------------------------------------------------- */
 
 /* Describes a fact that differs: "libraries (what fits) was a and is b". */
-static void tell_difference(const char *kind, const struct plim_facts *kept,
+static void describe_difference(const char *kind, const struct plim_facts *kept,
                             const struct plim_facts *now, const char *culprit, char *out,
                             size_t size)
 {
@@ -84,17 +84,17 @@ static void tell_difference(const char *kind, const struct plim_facts *kept,
              *is ? is : "not known");
 }
 
-static enum plim_store_state judge(const struct plim_store_answer *answer,
+static enum plim_store_state state_of(const struct plim_store_answer *answer,
                                    const struct plim_store_question *question, char why[256])
 {
     const char *culprit;
     why[0] = '\0';
     if (plim_facts_compare(&answer->fits, &question->fits, &culprit) != PLIM_FACTS_MATCH) {
-        tell_difference("what fits", &answer->fits, &question->fits, culprit, why, 256);
+        describe_difference("what fits", &answer->fits, &question->fits, culprit, why, 256);
         return PLIM_STORE_MISS;
     }
     if (plim_facts_compare(&answer->fast, &question->fast, &culprit) != PLIM_FACTS_MATCH) {
-        tell_difference("what is fast", &answer->fast, &question->fast, culprit, why, 256);
+        describe_difference("what is fast", &answer->fast, &question->fast, culprit, why, 256);
         return PLIM_STORE_STALE;
     }
     if (!answer->interrupted) return PLIM_STORE_HIT;
@@ -103,7 +103,7 @@ static enum plim_store_state judge(const struct plim_store_answer *answer,
 }
 
 /* Takes the best answer of an entry, if it is better than what was found before. */
-static enum plim_status take_best(const struct plim_store_entry *entry,
+static enum plim_status select_best(const struct plim_store_entry *entry,
                                   const struct plim_store_question *question,
                                   struct plim_store_found *found, struct plim_error *err)
 {
@@ -111,7 +111,7 @@ static enum plim_status take_best(const struct plim_store_entry *entry,
         const struct plim_store_answer *answer = &entry->answers.items[i];
         struct plim_result result = {0};
         char why[256];
-        enum plim_store_state state = judge(answer, question, why);
+        enum plim_store_state state = state_of(answer, question, why);
         if (state == PLIM_STORE_MISS && !found->why[0])
             snprintf(found->why, sizeof(found->why), "%s", why);
         if (state <= found->state) continue;
@@ -135,7 +135,7 @@ static bool may_be_read(const struct plim_store *store, const char *path)
     return !store->roots_alone || plim_trust_only_root(path);
 }
 
-static enum plim_status look_in(const struct plim_store *store, const char *folder,
+static enum plim_status search_folder(const struct plim_store *store, const char *folder,
                                 const struct plim_store_question *question, const char *name,
                                 struct plim_store_found *found, struct plim_error *err)
 {
@@ -152,7 +152,7 @@ static enum plim_status look_in(const struct plim_store *store, const char *fold
     if (!st) st = plim_store_entry_read(path, store->roots_alone, &there, &entry, &inner);
     if (!st && there && !plim_facts_equal(&entry.key, &question->key))
         st = plim_fail(&inner, PLIM_SPEC, "%s: it holds another key than its name says", path);
-    if (!st && there) st = take_best(&entry, question, found, &inner);
+    if (!st && there) st = select_best(&entry, question, found, &inner);
     plim_store_entry_finish(&entry);
     if (st == PLIM_NOMEM) return plim_no_memory(err);
     plim_error_format(&inner, text, sizeof(text));
@@ -171,7 +171,7 @@ enum plim_status plim_store_find(const struct plim_store *store,
         return plim_no_memory(err);
     plim_store_name(&question->key, name);
     for (size_t i = 0; i < store->count && found->state != PLIM_STORE_HIT && !st; i++)
-        st = look_in(store, store->places[i].path, question, name, found, err);
+        st = search_folder(store, store->places[i].path, question, name, found, err);
     if (!st && found->state == PLIM_STORE_MISS && !found->why[0])
         snprintf(found->why, sizeof(found->why), "no %s answer is kept for this",
                  question->simulated ? "simulated" : "measured");

@@ -217,7 +217,7 @@ static bool is_better(const struct plim_store_answer *a, const struct plim_store
     return just_made || strcmp(a->made, b->made) >= 0;
 }
 
-static void take_out(struct plim_store_entry *entry, size_t index)
+static void remove_answer(struct plim_store_entry *entry, size_t index)
 {
     struct plim_store_answer *at = &entry->answers.items[index];
     plim_store_answer_finish(at);
@@ -233,9 +233,9 @@ enum plim_status plim_store_entry_merge(struct plim_store_entry *entry,
             plim_store_answer_finish(answer);
             return PLIM_OK;
         }
-        take_out(entry, i);
+        remove_answer(entry, i);
     }
-    if (entry->answers.count >= PLIM_STORE_ANSWERS) take_out(entry, 0);
+    if (entry->answers.count >= PLIM_STORE_ANSWERS) remove_answer(entry, 0);
     enum plim_status st = PLIM_ARRAY_PUSH(&entry->answers, *answer);
     if (st)
         plim_store_answer_finish(answer);

@@ -121,7 +121,7 @@ static const char *said(const char *value, const char *line)
     return !*value ? "not known" : *line ? line : "no such line";
 }
 
-static void tell(const struct plim_log *log, const char *kind, const char *name, const char *kept,
+static void log_difference(const struct plim_log *log, const char *kind, const char *name, const char *kept,
                  const char *now)
 {
     char was[160], is[160];
@@ -131,14 +131,14 @@ static void tell(const struct plim_log *log, const char *kind, const char *name,
     if (lines > 1) plim_log(log, PLIM_LOG_INFO, "    and %zu lines more", lines - 1);
 }
 
-static void tell_facts(const struct plim_log *log, const char *kind, const struct plim_facts *kept,
+static void log_facts(const struct plim_log *log, const char *kind, const struct plim_facts *kept,
                        const struct plim_facts *now)
 {
     for (size_t i = 0; i < now->list.count; i++) {
         const struct plim_fact *fact = &now->list.items[i];
         const char *was = plim_facts_get(kept, fact->name);
         if (!*was || !*fact->value || strcmp(was, fact->value) != 0)
-            tell(log, kind, fact->name, was, fact->value);
+            log_difference(log, kind, fact->name, was, fact->value);
     }
 }
 
@@ -156,19 +156,19 @@ static size_t count_differences(const struct plim_facts *kept, const struct plim
     return differences;
 }
 
-static void tell_answers(const struct nearness *n, const char *path,
+static void log_answers(const struct nearness *n, const char *path,
                          const struct plim_store_entry *entry)
 {
     for (size_t i = 0; i < entry->answers.count; i++) {
         const struct plim_store_answer *answer = &entry->answers.items[i];
         plim_log(n->log, PLIM_LOG_INFO, "%s: the answer of %s on %s differs in", path, answer->made,
                  answer->host);
-        tell_facts(n->log, "what fits", &answer->fits, &n->question->fits);
-        tell_facts(n->log, "what is fast", &answer->fast, &n->question->fast);
+        log_facts(n->log, "what fits", &answer->fits, &n->question->fits);
+        log_facts(n->log, "what is fast", &answer->fast, &n->question->fast);
     }
 }
 
-static void note(struct nearness *n, const char *path, size_t differences)
+static void insert_nearest(struct nearness *n, const char *path, size_t differences)
 {
     size_t at = n->count < NEAREST ? n->count++ : NEAREST;
     while (at > 0 && n->nearest[at - 1].differences > differences) {
@@ -194,14 +194,14 @@ static enum plim_status find_near(void *user, const char *path, bool simulated,
     size_t differences = count_differences(&entry->key, &n->question->key);
     if (!differences) {
         n->exact_seen = true;
-        tell_answers(n, path, entry);
+        log_answers(n, path, entry);
     } else {
-        note(n, path, differences);
+        insert_nearest(n, path, differences);
     }
     return PLIM_OK;
 }
 
-static enum plim_status tell_near(const struct nearness *n, bool roots_alone,
+static enum plim_status log_nearest(const struct nearness *n, bool roots_alone,
                                   struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
@@ -213,7 +213,7 @@ static enum plim_status tell_near(const struct nearness *n, bool roots_alone,
         if (!st && found) {
             plim_log(n->log, PLIM_LOG_INFO, "%s: kept for another question, which differs in",
                      n->nearest[i].path);
-            tell_facts(n->log, "the key", &entry.key, &n->question->key);
+            log_facts(n->log, "the key", &entry.key, &n->question->key);
         }
         plim_store_entry_finish(&entry);
     }
@@ -236,7 +236,7 @@ enum plim_status plim_store_explain_miss(const struct plim_store *store,
         plim_log(log, PLIM_LOG_INFO, "no %s answer is kept in any store here",
                  question->simulated ? "simulated" : "measured");
     else if (!n->exact_seen)
-        st = tell_near(n, store->roots_alone, err);
+        st = log_nearest(n, store->roots_alone, err);
     free(n);
     return st;
 }

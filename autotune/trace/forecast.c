@@ -117,7 +117,7 @@ static void compare(const struct plim_trace *trace, const struct plim_recorded_s
     out->grown_bytes = most - reserved;
 }
 
-static enum plim_status look_ahead(struct plim_trace *trace,
+static enum plim_status forecast_growth(struct plim_trace *trace,
                                    const struct plim_allocator_config *config, bool ascending,
                                    struct plim_forecast *out, struct plim_error *err)
 {
@@ -167,7 +167,7 @@ enum plim_status plim_forecast_make(const char *folder, const char *name,
     if (st)
         st = plim_no_memory(err);
     else if (!lost && trace.events.count && trace.timed.count)
-        st = look_ahead(&trace, &config, allocator->ascending, out, err);
+        st = forecast_growth(&trace, &config, allocator->ascending, out, err);
     plim_trace_finish(&trace);
     close(directory);
     return st;

@@ -13,7 +13,7 @@ void plim_segments_finish(struct plim_segments *s)
 }
 
 /* The allocator's observer. */
-static void note(void *user, char what, int64_t bytes)
+static void count_segment(void *user, char what, int64_t bytes)
 {
     plim_segments_add(user, what == 'S' || what == 'M' ? bytes : -bytes);
 }
@@ -37,7 +37,7 @@ enum plim_status plim_segments_play(const struct plim_recorded_stream *stream,
     enum plim_status st = plim_device_open(device, &opened, err);
     if (!st) st = plim_player_create(opened, config, &player, err);
     if (!st && out) {
-        plim_player_observe(player, note, out);
+        plim_player_observe(player, count_segment, out);
         plim_player_stop(player, note_step, &out);
         plim_player_set_min_steps(player, (int)steps);
     }

@@ -91,7 +91,7 @@ static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_
 }
 
 /* Removes a free block from its list, or only its front if the block should be split. */
-static struct plim_block *take(struct plim_allocator *a, struct plim_block *block, int64_t size)
+static struct plim_block *alloc_found_block(struct plim_allocator *a, struct plim_block *block, int64_t size)
 {
     if (!should_split(a, block->list->pool, block->size, size)) {
         plim_allocator_list_remove(block);
@@ -119,7 +119,7 @@ enum plim_status plim_allocator_malloc(struct plim_allocator *a, int64_t bytes, 
         enum plim_status st = find_memory(a, list, size, &block);
         if (st != PLIM_OK) return st;
     }
-    block = take(a, block, size);
+    block = alloc_found_block(a, block, size);
     if (!block) return PLIM_NOMEM;
     block->allocated = true;
     block->requested = bytes;

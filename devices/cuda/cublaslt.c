@@ -124,7 +124,7 @@ static void entry_finish(const struct plim_blaslt *b, struct entry *e)
     *e = (struct entry){0};
 }
 
-static void forget_all(struct plim_blaslt *b)
+static void clear_cache(struct plim_blaslt *b)
 {
     for (size_t i = 0; i < ENTRIES; i++)
         if (b->entries[i].used) entry_finish(b, &b->entries[i]);
@@ -134,7 +134,7 @@ static void forget_all(struct plim_blaslt *b)
 void plim_blaslt_close(struct plim_blaslt *b)
 {
     if (!b) return;
-    forget_all(b);
+    clear_cache(b);
     if (b->handle)
         b->api.Destroy(b->handle);
     else
@@ -196,7 +196,7 @@ static cudaDataType_t cuda_type(int dtype)
 }
 
 /* Keeps the first failure of a sequence of calls. */
-static void note(cublasStatus_t *first, cublasStatus_t status)
+static void record_first(cublasStatus_t *first, cublasStatus_t status)
 {
     if (*first == CUBLAS_STATUS_SUCCESS) *first = status;
 }
@@ -210,9 +210,9 @@ static cublasStatus_t describe_matrix(const struct plim_blaslt *b, struct entry 
                                   (uint64_t)k->matrix[i].columns, k->matrix[i].ld);
     if (st || k->batch == 1) return st;
     int32_t batch = (int32_t)k->batch;
-    note(&st, b->api.MatrixLayoutSetAttribute(e->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+    record_first(&st, b->api.MatrixLayoutSetAttribute(e->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                               &batch, sizeof batch));
-    note(&st, b->api.MatrixLayoutSetAttribute(
+    record_first(&st, b->api.MatrixLayoutSetAttribute(
                   e->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
                   &k->matrix[i].batch_stride, sizeof k->matrix[i].batch_stride));
     return st;
@@ -232,14 +232,14 @@ static cublasStatus_t describe_product(const struct plim_blaslt *b, struct entry
     cublasStatus_t st = b->api.MatmulDescCreate(&e->desc, compute, bytes ? CUDA_R_32I : CUDA_R_32F);
     for (int i = PLIM_GEMM_A; i <= PLIM_GEMM_B && !st; i++) {
         int32_t operation = k->matrix[i].transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-        note(&st, b->api.MatmulDescSetAttribute(e->desc, transposition[i], &operation,
+        record_first(&st, b->api.MatmulDescSetAttribute(e->desc, transposition[i], &operation,
                                                 sizeof operation));
     }
     if (st || !k->bias_alignment) return st;
     uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    note(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+    record_first(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                             sizeof epilogue));
-    note(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+    record_first(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                             &bias_address, sizeof bias_address));
     return st;
 }
@@ -253,11 +253,11 @@ static cublasStatus_t describe_preference(const struct plim_blaslt *b, const str
     cublasStatus_t st = b->api.MatmulPreferenceCreate(out);
     if (st) return st;
     uint64_t workspace = (uint64_t)k->workspace_bytes;
-    note(&st, b->api.MatmulPreferenceSetAttribute(*out, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+    record_first(&st, b->api.MatmulPreferenceSetAttribute(*out, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                   &workspace, sizeof workspace));
     for (int i = 0; i < PLIM_GEMM_OPERANDS; i++) {
         uint32_t bytes = (uint32_t)k->matrix[i].alignment;
-        note(&st, b->api.MatmulPreferenceSetAttribute(*out, attribute[i], &bytes, sizeof bytes));
+        record_first(&st, b->api.MatmulPreferenceSetAttribute(*out, attribute[i], &bytes, sizeof bytes));
     }
     return st;
 }
@@ -320,7 +320,7 @@ static enum plim_status find_entry(struct plim_blaslt *b, const struct key *key,
                                    uint64_t bias_address, struct entry **out,
                                    struct plim_error *err)
 {
-    if (b->count >= ENTRIES_KEPT) forget_all(b);
+    if (b->count >= ENTRIES_KEPT) clear_cache(b);
     size_t i = hash_of(key) % ENTRIES;
     while (b->entries[i].used && memcmp(&b->entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) % ENTRIES;

@@ -121,7 +121,7 @@ static enum plim_status range_map(struct plim_device *device, uint64_t address, 
 }
 
 /* Freeing memory returns no status: a loss is read from the context. */
-static void remember_loss(struct plim_device *device)
+static void record_loss(struct plim_device *device)
 {
     if (cuda_of(device)->context.lost) device->lost = true;
 }
@@ -130,20 +130,20 @@ static void segment_return(struct plim_device *device, uint64_t address, int64_t
 {
     (void)bytes;
     plim_cuda_segment_return(&cuda_of(device)->memory, address);
-    remember_loss(device);
+    record_loss(device);
 }
 
 static void range_release(struct plim_device *device, uint64_t address, int64_t bytes)
 {
     (void)bytes;
     plim_cuda_range_release(&cuda_of(device)->memory, address);
-    remember_loss(device);
+    record_loss(device);
 }
 
 static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
 {
     plim_cuda_range_unmap(&cuda_of(device)->memory, address, bytes);
-    remember_loss(device);
+    record_loss(device);
 }
 
 /* Never allows more than the memory of a smaller GPU that the device represents. */

@@ -274,7 +274,7 @@ void plim_dnn_graph_close(struct plim_dnn_graph *g)
 
 /* The heuristic fills descriptors created by the caller, and may fill fewer than it announced: unsupported ones are
  * removed only then. */
-static cudnnStatus_t take_results(struct plim_dnn_configs *c)
+static cudnnStatus_t drop_unsupported(struct plim_dnn_configs *c)
 {
     const struct plim_dnn *dnn = c->dnn;
     int64_t got = 0;
@@ -303,7 +303,7 @@ cudnnStatus_t plim_dnn_configs_open(const struct plim_dnn_graph *g, cudnnBackend
     if (device) set_descriptor(&f, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
     finalize(&f);
     out->heuristic = f.descriptor;
-    return f.status ? f.status : take_results(out);
+    return f.status ? f.status : drop_unsupported(out);
 }
 
 void plim_dnn_configs_close(struct plim_dnn_configs *c)
@@ -328,7 +328,7 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *c, int i)
 }
 
 /* Finishes a plan and stores it with its workspace size. */
-static cudnnStatus_t take_plan(struct filling *f, cudnnBackendDescriptor_t *plan,
+static cudnnStatus_t finish_plan(struct filling *f, cudnnBackendDescriptor_t *plan,
                                int64_t *workspace_bytes)
 {
     int64_t got;
@@ -348,7 +348,7 @@ cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *c, int i,
     struct filling f = begin(c->dnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     if (c->handle) set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
     set_descriptor(&f, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c->config[i]);
-    return take_plan(&f, plan, workspace_bytes);
+    return finish_plan(&f, plan, workspace_bytes);
 }
 
 char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t plan, size_t *bytes)
@@ -376,7 +376,7 @@ cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handl
     if (handle) set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     if (!handle) set_descriptor(&f, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
     set(&f, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, text);
-    return take_plan(&f, plan, workspace_bytes);
+    return finish_plan(&f, plan, workspace_bytes);
 }
 
 cudnnStatus_t plim_dnn_execute(const struct plim_dnn *dnn, cudnnHandle_t handle,

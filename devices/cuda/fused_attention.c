@@ -305,7 +305,7 @@ static struct plim_memo_question question_of(const struct plim_fused *f, const s
                                        .shape_bytes = sizeof c->key};
 }
 
-static bool take_kept(const struct plim_fused *f, const struct plim_memo_answer *answer,
+static bool restore_plan(const struct plim_fused *f, const struct plim_memo_answer *answer,
                       struct entry *e)
 {
     struct kept_plan kept;
@@ -325,13 +325,13 @@ static bool recall(const struct plim_fused *f, const struct call *c, struct entr
     const struct plim_memo_question question = question_of(f, c);
     struct plim_memo_answer answer;
     if (!plim_memo_find(f->host->memo, &question, &answer)) return false;
-    bool taken = take_kept(f, &answer, e);
+    bool taken = restore_plan(f, &answer, e);
     if (!taken) entry_finish(f, e);
     plim_memo_release(f->host->memo, &answer);
     return taken;
 }
 
-static void keep(const struct plim_fused *f, const struct call *c, const struct entry *e)
+static void store_plan(const struct plim_fused *f, const struct call *c, const struct entry *e)
 {
     const struct plim_memo_question question = question_of(f, c);
     struct kept_plan kept = {.workspace_bytes = e->workspace_bytes, .refusal = (int32_t)e->refusal};
@@ -366,7 +366,7 @@ static enum plim_status find_entry(struct plim_fused *f, const struct call *c, s
             entry_finish(f, &e);
             return st;
         }
-        if (f->host->memo) keep(f, c, &e);
+        if (f->host->memo) store_plan(f, c, &e);
     }
     int at = f->count < ENTRIES ? f->count++ : f->oldest++ % ENTRIES;
     entry_finish(f, &f->entries[at]);

@@ -82,7 +82,7 @@ static void add_copied(struct product *p)
 
 /* PyTorch's rule for using the epilogue (addmm_out_cuda_impl in native/cuda/Blas.cpp): a contiguous row, and neither k
  * nor n is 1. It runs along the rows of a row-major result, and is not scaled. */
-static bool takes_bias_epilogue(const struct product *p, const struct plim_op *op)
+static bool uses_bias_epilogue(const struct product *p, const struct plim_op *op)
 {
     if (op->epilogue != PLIM_EPILOGUE_BIAS || op->beta != 1 || p->k == 1 || p->n == 1) return false;
     if (p->column_stride[C] != 1 || p->row_stride[C] != 0 || p->column_stride[D] != 1) return false;
@@ -94,7 +94,7 @@ static bool takes_bias_epilogue(const struct product *p, const struct plim_op *o
 static void choose_addend(struct product *p, const struct plim_op *op)
 {
     bool repeats = (p->m > 1 && p->row_stride[C] == 0) || (p->n > 1 && p->column_stride[C] == 0);
-    if (takes_bias_epilogue(p, op))
+    if (uses_bias_epilogue(p, op))
         p->addend = PLIM_GEMM_C_BIAS;
     else if (repeats)
         add_copied(p);

@@ -40,7 +40,7 @@ void plim_cuda_libraries_remember(struct plim_cuda_libraries *l, int fd)
 }
 
 /* Makes the message of a library's failure that of the device. */
-static enum plim_status keep_message(struct plim_cuda_context *c, enum plim_status st,
+static enum plim_status set_message(struct plim_cuda_context *c, enum plim_status st,
                                      const struct plim_error *err)
 {
     if (st && *err->text) snprintf(c->message, sizeof(c->message), "%s", err->text);
@@ -56,7 +56,7 @@ enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *l, const struct pl
     if (!st)
         st = op->kind == PLIM_OP_MATMUL_INT8 ? plim_blaslt_matmul_int8(l->blaslt, op, &err)
                                              : plim_blaslt_matmul(l->blaslt, op, &err);
-    return keep_message(l->context, st, &err);
+    return set_message(l->context, st, &err);
 }
 
 static enum plim_status fused_attention(struct plim_cuda_libraries *l, const struct plim_op *op)
@@ -70,7 +70,7 @@ static enum plim_status fused_attention(struct plim_cuda_libraries *l, const str
         if (st == PLIM_NODEVICE) st = PLIM_UNSUPPORTED;
     }
     if (!st) st = plim_fused_attention(l->fused, op, &err);
-    return keep_message(l->context, st, &err);
+    return set_message(l->context, st, &err);
 }
 
 /* PyTorch's kernels use tensor cores for 16-bit types if the GPU has them, and for fp32 from 8.0 on (as TF32, with

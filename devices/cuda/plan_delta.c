@@ -6,7 +6,7 @@ enum { BATCH, TOKENS, HEADS, WIDTH, MAX_BLOCKS = 0x7fffffff };
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-static enum plim_status take_documents(const struct plim_array *ends, struct plim_delta_sizes *s)
+static enum plim_status set_documents(const struct plim_array *ends, struct plim_delta_sizes *s)
 {
     s->rows = s->batch;
     s->chunks = (s->seq + PLIM_DELTA_CHUNK - 1) / PLIM_DELTA_CHUNK;
@@ -32,7 +32,7 @@ static enum plim_status sizes_of(const struct plim_array *keys, const struct pli
                                    .heads = keys->shape[HEADS],
                                    .key = (int32_t)key,
                                    .value = (int32_t)value};
-    return take_documents(ends, s);
+    return set_documents(ends, s);
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static bool fits(const struct plim_array *a, enum shape shape, struct plim_delta
     return true;
 }
 
-static enum plim_status take(struct plim_delta_sizes *s, int count, const struct operand *operands)
+static enum plim_status set_operands(struct plim_delta_sizes *s, int count, const struct operand *operands)
 {
     for (int i = 0; i < count; i++)
         if (!fits(operands[i].array, operands[i].shape, s)) return PLIM_INVALID;
@@ -82,7 +82,7 @@ static enum plim_status take(struct plim_delta_sizes *s, int count, const struct
     return PLIM_OK;
 }
 #define TAKE(sizes, ...)                                                                                               \
-    take(sizes, (int)(sizeof((struct operand[]){__VA_ARGS__}) / sizeof(struct operand)),                               \
+    set_operands(sizes, (int)(sizeof((struct operand[]){__VA_ARGS__}) / sizeof(struct operand)),                       \
          (struct operand[]){__VA_ARGS__})
 
 static enum plim_status launch(const struct plim_cuda_plan *plan, const char *kernel, int64_t blocks, const void *args,

@@ -195,7 +195,7 @@ enum plim_status plim_cuda_plan_where(const struct plim_cuda_plan *plan, const s
 }
 
 /* Views arrays of pairs of numbers as arrays of their first parts. */
-static bool take_first_parts(const struct plim_op *op, struct plim_array first[3])
+static bool view_first_parts(const struct plim_op *op, struct plim_array first[3])
 {
     const struct plim_array *all[3] = {op->out[0], op->in[0], op->in[1]};
     for (int i = 0; i < 3; i++) {
@@ -213,7 +213,7 @@ enum plim_status plim_cuda_plan_complex_mul(const struct plim_cuda_plan *plan, c
     struct plim_array first[3];
     const struct plim_array *const operands[] = {&first[0], &first[1], &first[2]};
     struct plim_elementwise_args args = args_of(op, 0);
-    if (!take_first_parts(op, first)) return PLIM_INVALID;
+    if (!view_first_parts(op, first)) return PLIM_INVALID;
     enum plim_status st = plim_walk_init(&args.walk, operands, 3, 0);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     return plim_cuda_plan_launch(plan, "complex_mul",

@@ -25,7 +25,7 @@ static enum plim_status align_tokens(struct plim_array *rows, struct plim_array 
     return PLIM_OK;
 }
 
-static void put_table(struct plim_embedding_args *args, const struct plim_array *table)
+static void set_table(struct plim_embedding_args *args, const struct plim_array *table)
 {
     int64_t bytes = plim_dtype_size((enum plim_dtype)table->dtype);
     args->table = table->data;
@@ -50,7 +50,7 @@ static enum plim_status plan_gather(const struct plim_cuda_plan *plan, const str
     struct plim_embedding_args args = {.rows = 0};
     enum plim_status st = plim_walk_init(&args.walk, operands, 3, 0);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
-    put_table(&args, op->in[0]);
+    set_table(&args, op->in[0]);
     bool integers = plim_cuda_plan_is_integer(op->out[0]) && plim_cuda_plan_is_integer(op->in[0]);
     int64_t blocks =
         plim_cuda_plan_blocks(plan, (int64_t)args.walk.elements, PLIM_EMBEDDING_THREADS);
@@ -74,7 +74,7 @@ enum plim_status plim_cuda_plan_embedding(const struct plim_cuda_plan *plan,
     enum plim_status st = align_tokens(&out, &indices);
     if (st == PLIM_OK) st = plim_walk_init(&args.walk, operands, 2, PLIM_WALK_KEEP_INNER);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
-    put_table(&args, table);
+    set_table(&args, table);
     bool vector = plim_walk_is_vector(&args.walk) && table_is_vector(&args);
     bool integers = plim_cuda_plan_is_integer(&out) && plim_cuda_plan_is_integer(table);
     int64_t work = (int64_t)args.walk.elements / (vector ? PLIM_WALK_VECTOR : 1);
@@ -113,7 +113,7 @@ static enum plim_status launch(const struct gradient *g, const char *kernel, int
 }
 
 /* Takes a block of the scratch that is large enough and not in use; 0 if there is none. */
-static uint64_t take(const struct plim_op *op, unsigned *taken, int64_t bytes)
+static uint64_t allocate_scratch(const struct plim_op *op, unsigned *taken, int64_t bytes)
 {
     for (unsigned i = 0; i < op->n_scratch; i++) {
         const struct plim_array *room = op->scratch[i];
@@ -133,10 +133,10 @@ static bool find_room(const struct plim_op *op, struct plim_embedding_sorted_arg
     int64_t tokens = (int64_t)args->b.tokens, chunks = ceil_div(tokens, PLIM_EMBEDDING_CHUNK);
     if (tokens > UINT32_MAX || args->b.e.rows >= UINT32_MAX) return false;
     args->tiles = (uint32_t)ceil_div(tokens, PLIM_EMBEDDING_TILE);
-    for (int i = 0; i < 2; i++) pairs[i] = take(op, &taken, tokens * (int64_t)sizeof(uint64_t));
+    for (int i = 0; i < 2; i++) pairs[i] = allocate_scratch(op, &taken, tokens * (int64_t)sizeof(uint64_t));
     args->counts =
-        take(op, &taken, (int64_t)(args->tiles * PLIM_EMBEDDING_DIGITS * sizeof(uint32_t)));
-    args->partials = take(op, &taken, chunks * 2 * (int64_t)(args->b.e.columns * sizeof(float)));
+        allocate_scratch(op, &taken, (int64_t)(args->tiles * PLIM_EMBEDDING_DIGITS * sizeof(uint32_t)));
+    args->partials = allocate_scratch(op, &taken, chunks * 2 * (int64_t)(args->b.e.columns * sizeof(float)));
     return pairs[0] && pairs[1] && args->counts && args->partials;
 }
 
@@ -178,7 +178,7 @@ enum plim_status plim_cuda_plan_embedding_backward(const struct plim_cuda_plan *
     if (st == PLIM_OK)
         st = plim_walk_init(&args->e.walk, operands, 2, PLIM_WALK_ORDERED | PLIM_WALK_KEEP_INNER);
     if (st != PLIM_OK || args->e.walk.elements == 0) return st;
-    put_table(&args->e, table);
+    set_table(&args->e, table);
     args->tokens = args->e.walk.elements / args->e.columns;
     g.vector = plim_walk_is_vector(&args->e.walk) && table_is_vector(&args->e);
     g.slabs = ceil_div((int64_t)args->e.columns,

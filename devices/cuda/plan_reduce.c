@@ -101,7 +101,7 @@ static enum plim_status split_dims(const struct plim_array *out, const struct pl
 }
 
 /* Returns the number of elements. */
-static uint64_t put_dims(const struct dims *d, struct plim_divider *extent, int64_t *in,
+static uint64_t set_dims(const struct dims *d, struct plim_divider *extent, int64_t *in,
                          uint8_t *count)
 {
     uint64_t elements = 1;
@@ -282,8 +282,8 @@ enum plim_status plim_cuda_plan_reduce(const struct plim_cuda_plan *plan, const 
     a->alpha = op->alpha;
     a->fold = norm ? PLIM_BINARY_ADD : op->binary;
     a->square = a->root = norm;
-    a->outputs = put_dims(&kept, a->kept, a->kept_stride, &a->kept_dims);
-    a->folded_elements = put_dims(&folded, a->folded, a->folded_stride, &a->folded_dims);
+    a->outputs = set_dims(&kept, a->kept, a->kept_stride, &a->kept_dims);
+    a->folded_elements = set_dims(&folded, a->folded, a->folded_stride, &a->folded_dims);
     for (int d = 0; d < kept.count; d++) a->out_stride[d] = kept.out[d];
     if (a->outputs == 0) return PLIM_OK;
     if (a->folded_elements == 0 && (a->fold == PLIM_BINARY_MAX || a->fold == PLIM_BINARY_MIN))

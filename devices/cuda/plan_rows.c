@@ -37,7 +37,7 @@ static bool can_merge(const struct plim_cuda_rows *rows, int count,
     return true;
 }
 
-static void take_dimension(struct plim_cuda_rows *rows, int count,
+static void add_dimension(struct plim_cuda_rows *rows, int count,
                            const struct plim_row_operand_of *operands, int d)
 {
     int64_t extent = operands[0].array->shape[d];
@@ -79,7 +79,7 @@ enum plim_status plim_cuda_plan_rows(struct plim_cuda_rows *rows, int count,
                                            .column_step = rows->columns == 1 ? 1 : a->stride[last],
                                            .dtype = a->dtype};
     }
-    for (int d = 0; d < last; d++) take_dimension(rows, count, operands, d);
+    for (int d = 0; d < last; d++) add_dimension(rows, count, operands, d);
     if (rows->outer == 0) rows->size[rows->outer++] = 1; /* one row */
     rows->vectors = allow_vectors(rows, count, operands);
     return PLIM_OK;

@@ -5,7 +5,7 @@
 enum { TILE, TARGETS, LOG_SUM, DLOG_PROB, DENTROPY, ENTROPY };
 
 /* Describes one number per row; NULL: all zero. */
-static enum plim_status take_column(const struct plim_array *a, const struct plim_array *tile,
+static enum plim_status set_column(const struct plim_array *a, const struct plim_array *tile,
                                     struct plim_cuda_column_operand *to)
 {
     *to = (struct plim_cuda_column_operand){0};
@@ -29,9 +29,9 @@ enum plim_status plim_cuda_plan_row_statistics(const struct plim_cuda_plan *plan
                                                      &args.z_sum_exp, &args.z_sum,   &args.maximum_before};
     if (tile->ndim != 2) return PLIM_INVALID;
     enum plim_status st = plim_cuda_plan_rows(&args.rows, 1, &(struct plim_row_operand_of){tile, &args.tile});
-    if (st == PLIM_OK) st = take_column(op->in[TARGETS], tile, &args.targets);
+    if (st == PLIM_OK) st = set_column(op->in[TARGETS], tile, &args.targets);
     for (int i = 0; i < PLIM_OP_MAX_OUT && st == PLIM_OK; i++) {
-        st = take_column(output(op, i), tile, kept[i]);
+        st = set_column(output(op, i), tile, kept[i]);
         if (st == PLIM_OK && kept[i]->data && kept[i]->dtype != PLIM_F32) st = PLIM_UNSUPPORTED;
     }
     if (st != PLIM_OK) return st;
@@ -52,9 +52,9 @@ enum plim_status plim_cuda_plan_row_statistics_backward(const struct plim_cuda_p
     if (tile->ndim != 2 || !plim_cuda_plan_input(op, DENTROPY) != !plim_cuda_plan_input(op, ENTROPY))
         return PLIM_INVALID;
     enum plim_status st = plim_cuda_plan_rows(&args.rows, 2, operands);
-    if (st == PLIM_OK) st = take_column(op->in[TARGETS], tile, &args.targets);
+    if (st == PLIM_OK) st = set_column(op->in[TARGETS], tile, &args.targets);
     for (int i = LOG_SUM; i <= ENTROPY && st == PLIM_OK; i++) {
-        st = take_column(plim_cuda_plan_input(op, i), tile, columns[i]);
+        st = set_column(plim_cuda_plan_input(op, i), tile, columns[i]);
         if (st == PLIM_OK && columns[i]->data && !plim_dtype_is_float(columns[i]->dtype)) st = PLIM_UNSUPPORTED;
     }
     if (st != PLIM_OK) return st;

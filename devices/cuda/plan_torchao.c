@@ -7,7 +7,7 @@ enum { MOMENTS = 2, THREADS = PLIM_TORCHAO_THREADS };
 enum { NIBBLES = PLIM_TORCHAO_NIBBLES, CODES = PLIM_TORCHAO_CODES_MOST };
 
 /* Stores the address of a contiguous array of this type and number of elements. */
-static enum plim_status take(const struct plim_array *a, enum plim_dtype dtype, int64_t elements, uint64_t *to)
+static enum plim_status set_address(const struct plim_array *a, enum plim_dtype dtype, int64_t elements, uint64_t *to)
 {
     *to = a->data;
     if (plim_array_elements(a) != elements) return PLIM_INVALID;
@@ -15,7 +15,7 @@ static enum plim_status take(const struct plim_array *a, enum plim_dtype dtype, 
 }
 
 /* The same for any floating-point type. */
-static enum plim_status take_floats(const struct plim_array *a, int64_t elements, struct plim_cuda_flat_operand *to)
+static enum plim_status set_floats(const struct plim_array *a, int64_t elements, struct plim_cuda_flat_operand *to)
 {
     *to = plim_cuda_plan_flat(a);
     if (plim_array_elements(a) != elements) return PLIM_INVALID;
@@ -23,7 +23,7 @@ static enum plim_status take_floats(const struct plim_array *a, int64_t elements
 }
 
 /* in: gradient, two of codes and of scales; two books */
-static enum plim_status take_state(const struct plim_op *op, const struct plim_array *const *in,
+static enum plim_status set_state(const struct plim_op *op, const struct plim_array *const *in,
                                    const struct plim_array *const *books, struct plim_torchao_args *args)
 {
     if (!op->adam || op->adam->step < 1 || op->block < 1) return PLIM_INVALID;
@@ -34,12 +34,12 @@ static enum plim_status take_state(const struct plim_op *op, const struct plim_a
                                        .book_size = (uint32_t)size,
                                        .adam = plim_cuda_plan_adam(op->adam)};
     if ((size != NIBBLES && size != CODES) || elements % op->block || elements % 2) return PLIM_INVALID;
-    enum plim_status st = take_floats(in[0], elements, &args->gradient);
+    enum plim_status st = set_floats(in[0], elements, &args->gradient);
     for (int k = 0; k < MOMENTS && st == PLIM_OK; k++) {
         struct plim_torchao_moment *m = &args->moment[k];
-        st = take(in[1 + k], PLIM_U8, size == NIBBLES ? elements / 2 : elements, &m->codes);
-        if (st == PLIM_OK) st = take(in[1 + MOMENTS + k], PLIM_F32, elements / op->block, &m->scales);
-        if (st == PLIM_OK) st = take(books[k], PLIM_F32, size, &m->book);
+        st = set_address(in[1 + k], PLIM_U8, size == NIBBLES ? elements / 2 : elements, &m->codes);
+        if (st == PLIM_OK) st = set_address(in[1 + MOMENTS + k], PLIM_F32, elements / op->block, &m->scales);
+        if (st == PLIM_OK) st = set_address(books[k], PLIM_F32, size, &m->book);
     }
     return st;
 }
@@ -56,7 +56,7 @@ enum plim_status plim_cuda_plan_torchao_scales(const struct plim_cuda_plan *plan
 {
     struct plim_torchao_args args;
     if (!plim_op_has(op, MOMENTS, 7) && !plim_op_has(op, 2 * MOMENTS, 7)) return PLIM_INVALID;
-    enum plim_status st = take_state(op, op->in, op->in + 5, &args);
+    enum plim_status st = set_state(op, op->in, op->in + 5, &args);
     if (st != PLIM_OK) return st;
     bool eight = args.book_size == CODES;
     int64_t parts = plim_array_elements(op->out[0]);
@@ -65,8 +65,9 @@ enum plim_status plim_cuda_plan_torchao_scales(const struct plim_cuda_plan *plan
     args.part = args.elements / parts;
     if (args.elements % parts || op->block % args.part || (eight && args.part != op->block)) return PLIM_INVALID;
     for (int k = 0; k < MOMENTS && st == PLIM_OK; k++) {
-        st = take(op->out[k], PLIM_F32, parts, &args.moment[k].new_scales);
-        if (st == PLIM_OK && eight) st = take(op->out[MOMENTS + k], PLIM_F32, args.elements, &args.moment[k].scaled);
+        st = set_address(op->out[k], PLIM_F32, parts, &args.moment[k].new_scales);
+        if (st == PLIM_OK && eight)
+            st = set_address(op->out[MOMENTS + k], PLIM_F32, args.elements, &args.moment[k].scaled);
     }
     if (st != PLIM_OK) return st;
     return launch(plan, eight ? "torchao_scales_8bit" : "torchao_scales_4bit", parts * PLIM_CUDA_PLAN_WARP, &args);
@@ -78,19 +79,19 @@ enum plim_status plim_cuda_plan_torchao_step(const struct plim_cuda_plan *plan, 
     struct plim_torchao_args args;
     bool eight = op->foreach == PLIM_TORCHAO_STEP_8BIT;
     if (!plim_op_has(op, eight ? 1 + MOMENTS : 1 + 2 * MOMENTS, INS)) return PLIM_INVALID;
-    enum plim_status st = take_state(op, op->in + 1, op->in + BOOKS, &args);
+    enum plim_status st = set_state(op, op->in + 1, op->in + BOOKS, &args);
     if (st == PLIM_OK && args.book_size != (eight ? CODES : NIBBLES)) st = PLIM_INVALID;
-    if (st == PLIM_OK) st = take_floats(op->out[PARAMETER], args.elements, &args.parameter);
+    if (st == PLIM_OK) st = set_floats(op->out[PARAMETER], args.elements, &args.parameter);
     for (int k = 0; k < MOMENTS && st == PLIM_OK; k++) {
         struct plim_torchao_moment *m = &args.moment[k];
         if (eight) {
-            st = take(op->in[NEW + k], PLIM_F32, args.elements, &m->scaled);
+            st = set_address(op->in[NEW + k], PLIM_F32, args.elements, &m->scaled);
             if (st == PLIM_OK && op->out[1 + k]->data != m->codes) st = PLIM_UNSUPPORTED; /* only in place */
             continue;
         }
-        st = take(op->in[NEW + k], PLIM_F32, args.elements / op->block, &m->new_scales);
-        if (st == PLIM_OK) st = take(op->out[1 + k], PLIM_F32, args.elements, &m->scaled);
-        if (st == PLIM_OK) st = take(op->out[1 + MOMENTS + k], PLIM_I64, args.elements, &m->places);
+        st = set_address(op->in[NEW + k], PLIM_F32, args.elements / op->block, &m->new_scales);
+        if (st == PLIM_OK) st = set_address(op->out[1 + k], PLIM_F32, args.elements, &m->scaled);
+        if (st == PLIM_OK) st = set_address(op->out[1 + MOMENTS + k], PLIM_I64, args.elements, &m->places);
     }
     if (st == PLIM_OK && op->in[PARAMETER]->data != op->out[PARAMETER]->data) st = PLIM_UNSUPPORTED;
     if (st != PLIM_OK) return st;
@@ -104,9 +105,9 @@ enum plim_status plim_cuda_plan_torchao_codes(const struct plim_cuda_plan *plan,
     int64_t elements = plim_array_elements(op->in[SCALED]);
     struct plim_torchao_args args = {.elements = elements, .book_size = NIBBLES};
     struct plim_torchao_moment *m = &args.moment[0];
-    enum plim_status st = elements % 2 ? PLIM_INVALID : take(op->out[0], PLIM_U8, elements / 2, &m->codes);
-    if (st == PLIM_OK) st = take(op->in[SCALED], PLIM_F32, elements, &m->scaled);
-    if (st == PLIM_OK) st = take(op->in[PLACES], PLIM_I64, elements, &m->places);
-    if (st == PLIM_OK) st = take(op->in[BOOK], PLIM_F32, NIBBLES, &m->book);
+    enum plim_status st = elements % 2 ? PLIM_INVALID : set_address(op->out[0], PLIM_U8, elements / 2, &m->codes);
+    if (st == PLIM_OK) st = set_address(op->in[SCALED], PLIM_F32, elements, &m->scaled);
+    if (st == PLIM_OK) st = set_address(op->in[PLACES], PLIM_I64, elements, &m->places);
+    if (st == PLIM_OK) st = set_address(op->in[BOOK], PLIM_F32, NIBBLES, &m->book);
     return st == PLIM_OK ? launch(plan, "torchao_codes", elements / 2, &args) : st;
 }

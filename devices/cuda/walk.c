@@ -26,7 +26,7 @@ static enum plim_status broadcast_stride(const struct plim_array *a, const struc
     return PLIM_OK;
 }
 
-static enum plim_status take_dims(struct plim_walk *w, const struct plim_array *const *operands,
+static enum plim_status set_dims(struct plim_walk *w, const struct plim_array *const *operands,
                                   int64_t *extent, unsigned flags)
 {
     const struct plim_array *out = operands[0];
@@ -91,7 +91,7 @@ enum plim_status plim_walk_init(struct plim_walk *w, const struct plim_array *co
         w->dtype[i] = operands[i]->dtype;
         if (operands[i]->ndim > operands[0]->ndim) return PLIM_INVALID;
     }
-    enum plim_status st = take_dims(w, operands, extent, flags);
+    enum plim_status st = set_dims(w, operands, extent, flags);
     if (st != PLIM_OK) return st;
     int first = flags & PLIM_WALK_KEEP_INNER ? 1 : 0;
     if (!(flags & PLIM_WALK_ORDERED)) sort_dims(w, extent, first);

@@ -26,7 +26,7 @@ static double number(const struct plim_array *a, int64_t i)
 }
 
 /* True if token `to` of a row may use token `from`: it exists and belongs to the same document. */
-static bool sees(const struct causal *c, int64_t row, int64_t to, int64_t from)
+static bool may_use(const struct causal *c, int64_t row, int64_t to, int64_t from)
 {
     if (from < 0 || to >= c->length) return false;
     int64_t first = row / c->channels * c->length;
@@ -39,7 +39,7 @@ static double sum_at(const struct causal *c, int64_t row, int64_t t)
     double sum = 0;
     for (int64_t i = 0; i < c->taps; i++) {
         int64_t from = t + i - c->taps + 1;
-        if (!sees(c, row, t, from)) continue;
+        if (!may_use(c, row, t, from)) continue;
         sum += number(c->x, row * c->length + from) * number(c->weight, row % c->channels * c->taps + i);
     }
     return sum;
@@ -73,7 +73,7 @@ static void weight_gradient(const struct causal *c, const struct plim_array *dou
         for (int64_t row = place / c->taps; row < c->batch * c->channels; row += c->channels)
             for (int64_t t = 0; t < c->length; t++) {
                 int64_t from = t + place % c->taps - c->taps + 1;
-                if (sees(c, row, t, from))
+                if (may_use(c, row, t, from))
                     sum += sum_gradient(c, dout, row, t) * number(c->x, row * c->length + from);
             }
         plim_elements_write(dweight, place, 1, &sum);
@@ -92,7 +92,7 @@ enum plim_status plim_reference_causal_conv_backward(const struct plim_op *op)
             double sum = 0;
             for (int64_t i = 0; i < c.taps; i++) {
                 int64_t to = t - i + c.taps - 1;
-                if (sees(&c, row, to, t))
+                if (may_use(&c, row, to, t))
                     sum += sum_gradient(&c, dout, row, to) * number(c.weight, row % c.channels * c.taps + i);
             }
             plim_elements_write(dx, row * c.length + t, 1, &sum);

@@ -137,7 +137,7 @@ static struct view straight(const double *a, int64_t width)
     return (struct view){a, width, 1};
 }
 
-static struct view turned(const double *a, int64_t width)
+static struct view transposed(const double *a, int64_t width)
 {
     return (struct view){a, 1, width};
 }
@@ -229,7 +229,7 @@ static void invert_chunk(struct delta *d, const struct plim_op *op, const struct
     read(d, c, head, op->in[0], k);
     read(d, c, head, op->in[1], d->g);
     read(d, c, head, op->in[2], d->beta);
-    product(system, CHUNK, d->key, CHUNK, 1, straight(k, d->key), turned(k, d->key));
+    product(system, CHUNK, d->key, CHUNK, 1, straight(k, d->key), transposed(k, d->key));
     decay_pairs(d, system, false);
     scale_rows(system, CHUNK, d->beta);
     for (int i = 0; i < CHUNK; i++)
@@ -297,7 +297,7 @@ static void pass_state(struct delta *d, const struct plim_op *op, const struct c
     write(d, c, head, op->out[1], fresh);
     scale_rows(k, d->key, left);
     for (int64_t i = 0; i < d->key * d->value; i++) state[i] *= since[c->count - 1];
-    add_product(state, d->key, CHUNK, d->value, 1, turned(k, d->key), straight(fresh, d->value));
+    add_product(state, d->key, CHUNK, d->value, 1, transposed(k, d->key), straight(fresh, d->value));
 }
 
 enum plim_status plim_reference_delta_states(const struct plim_op *op)
@@ -312,11 +312,11 @@ enum plim_status plim_reference_delta_states(const struct plim_op *op)
 /* 2^(g(i) - g(j)) q(i) k(j) if j <= i */
 static void attend(struct delta *d, const double *q, const double *k, double *pairs)
 {
-    product(pairs, CHUNK, d->key, CHUNK, 1, straight(q, d->key), turned(k, d->key));
+    product(pairs, CHUNK, d->key, CHUNK, 1, straight(q, d->key), transposed(k, d->key));
     decay_pairs(d, pairs, true);
 }
 
-static void see_chunk(struct delta *d, const struct plim_op *op, const struct chunk *c, int64_t head)
+static void run_chunk(struct delta *d, const struct plim_op *op, const struct chunk *c, int64_t head)
 {
     double *q = d->matrix[0], *k = d->matrix[1], *fresh = d->matrix[2], *state = d->matrix[3], *pairs = d->matrix[4],
            *y = d->matrix[5];
@@ -338,7 +338,7 @@ enum plim_status plim_reference_delta_output(const struct plim_op *op)
     enum plim_status st = delta_init(&d, op->in[0], op->in[2], plim_reference_input(op, 5));
     bool fit = all_fit(&d, 2, op->in, d.key) && fits(&d, op->in[2], d.value) && states_fit(&d, op->in[3]) &&
                fits(&d, op->in[4], 0) && fits(&d, op->out[0], d.value);
-    return visit_all(&d, op, st, fit, see_chunk, false);
+    return visit_all(&d, op, st, fit, run_chunk, false);
 }
 
 /* --- backward --------------------------------------------------------------------------------- */
@@ -351,7 +351,7 @@ static void fresh_gradient(struct delta *d, const struct plim_op *op, const stru
     read(d, c, head, op->in[2], d->g);
     read(d, c, head, op->in[3], dout);
     attend(d, q, k, pairs);
-    product(y, CHUNK, CHUNK, d->value, op->alpha, turned(pairs, CHUNK), straight(dout, d->value));
+    product(y, CHUNK, CHUNK, d->value, op->alpha, transposed(pairs, CHUNK), straight(dout, d->value));
     write(d, c, head, op->out[0], y);
 }
 
@@ -382,8 +382,8 @@ static void pass_gradient(struct delta *d, const struct plim_op *op, const struc
     write(d, c, head, op->out[1], dfresh);
     scale_rows(q, d->key, since);
     for (int64_t i = 0; i < d->key * d->value; i++) dstate[i] *= since[c->count - 1];
-    add_product(dstate, d->key, CHUNK, d->value, op->alpha, turned(q, d->key), straight(dout, d->value));
-    add_product(dstate, d->key, CHUNK, d->value, -1, turned(w, d->key), straight(dfresh, d->value));
+    add_product(dstate, d->key, CHUNK, d->value, op->alpha, transposed(q, d->key), straight(dout, d->value));
+    add_product(dstate, d->key, CHUNK, d->value, -1, transposed(w, d->key), straight(dfresh, d->value));
 }
 
 enum plim_status plim_reference_delta_states_backward(const struct plim_op *op)
@@ -416,16 +416,16 @@ static void output_gradients(struct delta *d, const struct plim_op *op, const st
         else read(d, c, head, op->in[i], i == IN_G ? d->g : m[i]);
     }
     powers(d, c, since, left);
-    product(m[PAIRS], CHUNK, value, CHUNK, op->alpha, straight(m[DOUT], value), turned(m[FRESH], value));
+    product(m[PAIRS], CHUNK, value, CHUNK, op->alpha, straight(m[DOUT], value), transposed(m[FRESH], value));
     decay_pairs(d, m[PAIRS], true);
-    product(m[DQ], CHUNK, value, key, op->alpha, straight(m[DOUT], value), turned(m[STATES], value));
+    product(m[DQ], CHUNK, value, key, op->alpha, straight(m[DOUT], value), transposed(m[STATES], value));
     scale_rows(m[DQ], key, since);
     add_product(m[DQ], CHUNK, CHUNK, key, 1, straight(m[PAIRS], CHUNK), straight(m[IN_K], key));
-    product(m[DK], CHUNK, value, key, 1, straight(m[FRESH], value), turned(m[DSTATES], value));
+    product(m[DK], CHUNK, value, key, 1, straight(m[FRESH], value), transposed(m[DSTATES], value));
     scale_rows(m[DK], key, left);
     add_row_sums(behind, key, 1, m[DK], m[IN_K]);
-    add_product(m[DK], CHUNK, CHUNK, key, 1, turned(m[PAIRS], CHUNK), straight(m[IN_Q], key));
-    product(m[DW], CHUNK, value, key, -1, straight(m[DFRESH], value), turned(m[STATES], value));
+    add_product(m[DK], CHUNK, CHUNK, key, 1, transposed(m[PAIRS], CHUNK), straight(m[IN_Q], key));
+    product(m[DW], CHUNK, value, key, -1, straight(m[DFRESH], value), transposed(m[STATES], value));
     add_row_sums(change, key, 1, m[DQ], m[IN_Q]);
     add_row_sums(change, key, -1, m[DK], m[IN_K]);
     for (int64_t i = 0; i < CHUNK; i++) change[last] += behind[i];
@@ -453,8 +453,8 @@ static void side_backward(struct delta *d, double *a, double **dy, double **room
 {
     double *gradient = *room;
     solve_side(d, a, width, decays);
-    add_product(dinverse, CHUNK, width, CHUNK, 1, straight(*dy, width), turned(a, width));
-    product(gradient, CHUNK, CHUNK, width, 1, turned(inverse, CHUNK), straight(*dy, width));
+    add_product(dinverse, CHUNK, width, CHUNK, 1, straight(*dy, width), transposed(a, width));
+    product(gradient, CHUNK, CHUNK, width, 1, transposed(inverse, CHUNK), straight(*dy, width));
     *room = *dy;
     *dy = gradient;
 }
@@ -472,10 +472,10 @@ static void solve_gradients(struct delta *d, const struct plim_op *op, const str
     read(d, c, head, op->in[0], k);
     read(d, c, head, op->in[1], v);
     /* computes the gradient of the system beta 2^(g(i) - g(j)) k(i) k(j) from that of its inverse */
-    product(room, CHUNK, CHUNK, CHUNK, -1, straight(dinverse, CHUNK), turned(inverse, CHUNK));
-    product(system, CHUNK, CHUNK, CHUNK, 1, turned(inverse, CHUNK), straight(room, CHUNK));
+    product(room, CHUNK, CHUNK, CHUNK, -1, straight(dinverse, CHUNK), transposed(inverse, CHUNK));
+    product(system, CHUNK, CHUNK, CHUNK, 1, transposed(inverse, CHUNK), straight(room, CHUNK));
     decay_pairs(d, system, false);
-    product(pairs, CHUNK, key, CHUNK, 1, straight(k, key), turned(k, key));
+    product(pairs, CHUNK, key, CHUNK, 1, straight(k, key), transposed(k, key));
     add_row_sums(dbeta, CHUNK, 1, system, pairs);
     scale_rows(system, CHUNK, d->beta);
     add_row_sums(dg, CHUNK, 1, system, pairs);
@@ -488,7 +488,7 @@ static void solve_gradients(struct delta *d, const struct plim_op *op, const str
     scale_rows(du, value, d->beta);
     add_row_sums(dg, key, 1, dw, k);
     add_product(dw, CHUNK, CHUNK, key, 1, straight(system, CHUNK), straight(k, key));
-    add_product(dw, CHUNK, CHUNK, key, 1, turned(system, CHUNK), straight(k, key));
+    add_product(dw, CHUNK, CHUNK, key, 1, transposed(system, CHUNK), straight(k, key));
     const double *const from[] = {dw, du, dbeta, dg};
     for (int i = 0; i < 4; i++) write(d, c, head, op->out[i], from[i]);
 }

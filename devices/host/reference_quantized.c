@@ -51,7 +51,7 @@ static bool have_room(const struct plim_op *op, const struct book *book, int64_t
            plim_array_elements(scales) >= (elements + op->block - 1) / op->block;
 }
 
-static void put_code(const struct book *book, const struct plim_array *codes, int64_t i, int code)
+static void store_code(const struct book *book, const struct plim_array *codes, int64_t i, int code)
 {
     int64_t byte = code;
     if (book->nibbles) {
@@ -78,7 +78,7 @@ enum plim_status plim_reference_quantize(const struct plim_op *op)
         for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(x[i]));
         plim_elements_write(scales, first / op->block, 1, &most);
         for (int64_t i = 0; i < count; i++)
-            put_code(&book, codes, first + i, nearest(op, &book, most > 0 ? x[i] / most : 0));
+            store_code(&book, codes, first + i, nearest(op, &book, most > 0 ? x[i] / most : 0));
     }
     free(x);
     return PLIM_OK;

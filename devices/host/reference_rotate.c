@@ -39,7 +39,7 @@ static void read_angles(const struct plim_array *a, int64_t row, int64_t pairs, 
 }
 
 /* Rotates a head, numbered in row-major order of (b, s, heads); values: room for two per pair. */
-static void turn(const struct plim_array *x, int64_t head, int64_t pairs, const double *cos, const double *sin,
+static void rotate_head(const struct plim_array *x, int64_t head, int64_t pairs, const double *cos, const double *sin,
                  double *values)
 {
     int64_t first = head * x->shape[SIZE];
@@ -65,7 +65,7 @@ enum plim_status plim_reference_rotate(const struct plim_op *op)
         for (int64_t i = 0; i < pairs; i++) sin[i] *= op->beta;
         for (int i = 0; i < 2; i++)
             for (int64_t heads = op->in[i]->shape[HEADS], head = 0; head < heads; head++)
-                turn(op->out[i], row * heads + head, pairs, cos, sin, values);
+                rotate_head(op->out[i], row * heads + head, pairs, cos, sin, values);
     }
     free(cos);
     return PLIM_OK;

@@ -25,7 +25,7 @@ struct list {
 };
 
 /* PyTorch allocates nothing for an empty tensor: returns -1, which release() ignores. */
-static int take(struct list *l, int64_t bytes, enum plim_attention_role role)
+static int allocate(struct list *l, int64_t bytes, enum plim_attention_role role)
 {
     if (!bytes) return -1;
     assert(l->count < PLIM_SDPA_MAX_NEEDS);
@@ -41,10 +41,10 @@ static void release(struct list *l, int index)
 }
 
 /* Saved for backward; if nothing needs a gradient, released at the end of the call. */
-static int take_saved(struct list *l, const struct plim_attention_shape *s, int64_t bytes,
+static int allocate_saved(struct list *l, const struct plim_attention_shape *s, int64_t bytes,
                       enum plim_attention_role role)
 {
-    return take(l, bytes, s->training ? role : PLIM_NEED_TEMPORARY);
+    return allocate(l, bytes, s->training ? role : PLIM_NEED_TEMPORARY);
 }
 
 static void release_unsaved(struct list *l, int index)
@@ -103,18 +103,18 @@ static bool order_matters(const struct plim_attention_shape *s)
 }
 
 /* A result or gradient, copied from (b, h, s, d) to (b, s, h, d) order. */
-static int take_copy(struct list *l, const struct plim_attention_shape *s, bool heads_first)
+static int allocate_copy(struct list *l, const struct plim_attention_shape *s, bool heads_first)
 {
     bool needed = heads_first && order_matters(s);
-    return take(l, needed ? out_elements(s) * plim_dtype_size(s->dtype) : 0, PLIM_NEED_TEMPORARY);
+    return allocate(l, needed ? out_elements(s) * plim_dtype_size(s->dtype) : 0, PLIM_NEED_TEMPORARY);
 }
 
-static void take_gradients(struct list *l, const struct plim_attention_shape *s)
+static void allocate_gradients(struct list *l, const struct plim_attention_shape *s)
 {
     int64_t size = plim_dtype_size(s->dtype);
-    take(l, q_elements(s) * size, PLIM_NEED_DQ);
-    take(l, kv_elements(s, s->head_size) * size, PLIM_NEED_DK);
-    take(l, kv_elements(s, value_size(s)) * size, PLIM_NEED_DV);
+    allocate(l, q_elements(s) * size, PLIM_NEED_DQ);
+    allocate(l, kv_elements(s, s->head_size) * size, PLIM_NEED_DK);
+    allocate(l, kv_elements(s, value_size(s)) * size, PLIM_NEED_DV);
 }
 
 /* --- choice of the kernel ------------------------------------------------------------------ */
@@ -245,18 +245,18 @@ static void flash_forward(const struct plim_device_info *info, enum plim_sdpa ke
     enum { STATE_BYTES = 16, UNUSED_BYTES = 8 };
     int64_t splits = flash_splits(info, s);
     int64_t part_bytes = rows(s) * flash_head_size(s->head_size) * 4;
-    take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
-    int lse = take_saved(l, s, rows(s) * 4, PLIM_NEED_LSE);
+    allocate(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
+    int lse = allocate_saved(l, s, rows(s) * 4, PLIM_NEED_LSE);
     int part_lse = -1, part_out = -1;
     if (splits > 1) {
-        part_lse = take(l, splits * rows(s) * 4, PLIM_NEED_TEMPORARY);
-        part_out = take(l, splits * part_bytes, PLIM_NEED_TEMPORARY);
+        part_lse = allocate(l, splits * rows(s) * 4, PLIM_NEED_TEMPORARY);
+        part_out = allocate(l, splits * part_bytes, PLIM_NEED_TEMPORARY);
     }
     /* PyTorch: with dropout the random state is allocated again, after the second block */
-    int state = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
-    int unused = take_saved(l, s, in_pytorch ? UNUSED_BYTES : 0, PLIM_NEED_RNG);
+    int state = allocate_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
+    int unused = allocate_saved(l, s, in_pytorch ? UNUSED_BYTES : 0, PLIM_NEED_RNG);
     if (s->dropout && in_pytorch) {
-        int again = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
+        int again = allocate_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
         l->needs[state].role = PLIM_NEED_TEMPORARY;
         release(l, state);
         state = again;
@@ -273,10 +273,10 @@ static void flash_forward(const struct plim_device_info *info, enum plim_sdpa ke
 static void sum_groups(const struct plim_attention_shape *s, struct list *l)
 {
     int64_t size = plim_dtype_size(s->dtype), bytes = expanded_kv_elements(s) * size;
-    int dk = take(l, bytes, PLIM_NEED_TEMPORARY);
-    int dv = take(l, bytes, PLIM_NEED_TEMPORARY);
+    int dk = allocate(l, bytes, PLIM_NEED_TEMPORARY);
+    int dv = allocate(l, bytes, PLIM_NEED_TEMPORARY);
     for (int sum = 0; sum < 2 && bytes - size >= INT32_MAX; sum++)
-        release(l, take(l, kv_elements(s, s->head_size) * 4, PLIM_NEED_TEMPORARY));
+        release(l, allocate(l, kv_elements(s, s->head_size) * 4, PLIM_NEED_TEMPORARY));
     release(l, dv);
     release(l, dk);
 }
@@ -288,11 +288,11 @@ static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_sh
     enum { BLOCK = 128 };
     int64_t length = s->rows ? s->q_length + BLOCK * s->rows : plim_round_up(s->q_length, BLOCK);
     int64_t rows_bytes = s->batch * s->heads * length * 4;
-    int grad = take_copy(l, s, in_pytorch && s->grad_heads_first);
-    int out = take_copy(l, s, in_pytorch && !s->contiguous_heads);
-    take_gradients(l, s);
-    int row_sums = take(l, rows_bytes, PLIM_NEED_TEMPORARY);
-    int dq = take(l, rows_bytes * flash_head_size(s->head_size), PLIM_NEED_TEMPORARY);
+    int grad = allocate_copy(l, s, in_pytorch && s->grad_heads_first);
+    int out = allocate_copy(l, s, in_pytorch && !s->contiguous_heads);
+    allocate_gradients(l, s);
+    int row_sums = allocate(l, rows_bytes, PLIM_NEED_TEMPORARY);
+    int dq = allocate(l, rows_bytes * flash_head_size(s->head_size), PLIM_NEED_TEMPORARY);
     if (is_grouped(s)) sum_groups(s, l);
     release(l, dq);
     release(l, row_sums);
@@ -321,15 +321,15 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
 {
     enum { REGISTER_HEAD = 128, LSE_ALIGNMENT = 32, STATE_BYTES = 8 };
     int64_t state_bytes = s->torch_2_15 && !s->dropout ? STATE_BYTES : 0;
-    int mask = take(l, padded_mask_bytes(s), PLIM_NEED_MASK); /* the mask from then on, saved or not */
-    int seed = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
-    int offset = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
-    take(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
+    int mask = allocate(l, padded_mask_bytes(s), PLIM_NEED_MASK); /* the mask from then on, saved or not */
+    int seed = allocate_saved(l, s, state_bytes, PLIM_NEED_RNG);
+    int offset = allocate_saved(l, s, state_bytes, PLIM_NEED_RNG);
+    allocate(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
     int64_t lse_bytes = s->batch * s->heads * plim_round_up(s->q_length, LSE_ALIGNMENT) * 4;
-    take(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
+    allocate(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
     /* larger heads accumulate in memory: in the result itself if that is fp32 */
     if (is_half(s->dtype) && largest_head(s) > REGISTER_HEAD)
-        release(l, take(l, out_elements(s) * 4, PLIM_NEED_TEMPORARY));
+        release(l, allocate(l, out_elements(s) * 4, PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);
     release_unsaved(l, offset);
     if (!s->training) release(l, mask);
@@ -419,10 +419,10 @@ static int composed_row_sums(const struct plim_attention_shape *s, struct list *
 {
     int64_t product_bytes = out_elements(s) * 4, cast_bytes = is_half(s->dtype) ? product_bytes : 0;
     int cast[2];
-    for (int i = 0; i < 2; i++) cast[i] = take(l, cast_bytes, PLIM_NEED_TEMPORARY);
-    int product = take(l, product_bytes, PLIM_NEED_TEMPORARY);
-    int sums = take(l, rows(s) * 4, PLIM_NEED_TEMPORARY);
-    int turned = order_matters(s) ? take(l, rows(s) * 4, PLIM_NEED_TEMPORARY) : -1;
+    for (int i = 0; i < 2; i++) cast[i] = allocate(l, cast_bytes, PLIM_NEED_TEMPORARY);
+    int product = allocate(l, product_bytes, PLIM_NEED_TEMPORARY);
+    int sums = allocate(l, rows(s) * 4, PLIM_NEED_TEMPORARY);
+    int turned = order_matters(s) ? allocate(l, rows(s) * 4, PLIM_NEED_TEMPORARY) : -1;
     if (turned >= 0) release(l, sums);
     release(l, product);
     release(l, cast[1]);
@@ -434,16 +434,16 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
 {
     const struct tile *t = tile_for(cc, s);
     assert(t);
-    int grad = take_copy(l, s, s->grad_heads_first);
-    take_gradients(l, s);
+    int grad = allocate_copy(l, s, s->grad_heads_first);
+    allocate_gradients(l, s);
     int64_t mask_bytes = rows(s) * plim_round_up(s->k_length, PLIM_DMASK_UNIT) * plim_dtype_size(s->dtype);
-    take(l, s->mask_trains ? mask_bytes : 0, PLIM_NEED_DMASK);
+    allocate(l, s->mask_trains ? mask_bytes : 0, PLIM_NEED_DMASK);
     /* for every head, if heads share keys: they are summed later */
     int64_t each_bytes = is_grouped(s) ? expanded_kv_elements(s) * plim_dtype_size(s->dtype) : 0;
-    int each_dk = take(l, each_bytes, PLIM_NEED_TEMPORARY), each_dv = take(l, each_bytes, PLIM_NEED_TEMPORARY);
+    int each_dk = allocate(l, each_bytes, PLIM_NEED_TEMPORARY), each_dv = allocate(l, each_bytes, PLIM_NEED_TEMPORARY);
     bool by_kernel = t->half && (keeps_in_registers(t) || cc >= 75);
-    int row_sums = by_kernel ? take(l, rows(s) * 4, PLIM_NEED_TEMPORARY) : composed_row_sums(s, l);
-    int workspace = take(l, efficient_workspace_bytes(t, s), PLIM_NEED_TEMPORARY);
+    int row_sums = by_kernel ? allocate(l, rows(s) * 4, PLIM_NEED_TEMPORARY) : composed_row_sums(s, l);
+    int workspace = allocate(l, efficient_workspace_bytes(t, s), PLIM_NEED_TEMPORARY);
     release(l, row_sums);
     release(l, workspace);
     release(l, each_dv);
@@ -499,19 +499,19 @@ static int64_t cudnn_backward_workspace_bytes(int cc, const struct plim_attentio
 static void cudnn_forward(int cc, const struct plim_attention_shape *s, struct list *l)
 {
     enum { STATE_BYTES = 8 };
-    int seed = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
-    int offset = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
-    take(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
-    take(l, s->training ? rows(s) * 4 : 0, PLIM_NEED_LSE);
-    release(l, take(l, cudnn_forward_workspace_bytes(cc, s), PLIM_NEED_TEMPORARY));
+    int seed = allocate_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
+    int offset = allocate_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
+    allocate(l, out_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
+    allocate(l, s->training ? rows(s) * 4 : 0, PLIM_NEED_LSE);
+    release(l, allocate(l, cudnn_forward_workspace_bytes(cc, s), PLIM_NEED_TEMPORARY));
     release_unsaved(l, seed);
     release_unsaved(l, offset);
 }
 
 static void cudnn_backward(int cc, const struct plim_attention_shape *s, struct list *l)
 {
-    take_gradients(l, s);
-    release(l, take(l, cudnn_backward_workspace_bytes(cc, s), PLIM_NEED_TEMPORARY));
+    allocate_gradients(l, s);
+    release(l, allocate(l, cudnn_backward_workspace_bytes(cc, s), PLIM_NEED_TEMPORARY));
 }
 
 /* --- entries ------------------------------------------------------------------------------- */

@@ -77,9 +77,9 @@ static void note_gpu(const char *root, const char *device, struct plim_absence *
     snprintf(out->pci_driver, sizeof(out->pci_driver), "%.31s", name ? name + 1 : target);
 }
 
-/* Calls `see` with the name of every entry of a folder. Returns false if it cannot be read. */
-static bool look_into(const char *root, const char *path, struct plim_absence *out,
-                      void (*see)(const char *root, const char *name, struct plim_absence *out))
+/* Calls `visit` with the name of every entry of a folder. Returns false if it cannot be read. */
+static bool visit_folder(const char *root, const char *path, struct plim_absence *out,
+                      void (*visit)(const char *root, const char *name, struct plim_absence *out))
 {
     char full[PATH_BYTES];
     if ((size_t)snprintf(full, sizeof(full), "%s%s", root, path) >= sizeof(full)) return false;
@@ -89,17 +89,17 @@ static bool look_into(const char *root, const char *path, struct plim_absence *o
         return false;
     }
     for (struct dirent *entry; (entry = readdir(folder));)
-        if (entry->d_name[0] != '.') see(root, entry->d_name, out);
+        if (entry->d_name[0] != '.') visit(root, entry->d_name, out);
     closedir(folder);
     return true;
 }
 
-static void see_pci(const char *root, const char *name, struct plim_absence *out)
+static void check_pci(const char *root, const char *name, struct plim_absence *out)
 {
     if (is_gpu(root, name)) note_gpu(root, name, out);
 }
 
-static void see_driver_gpu(const char *root, const char *name, struct plim_absence *out)
+static void count_driver_gpu(const char *root, const char *name, struct plim_absence *out)
 {
     (void)root, (void)name;
     out->driver_gpus++;
@@ -110,8 +110,8 @@ void plim_absence_read(const char *root, struct plim_absence *out)
     char release[256];
     *out = (struct plim_absence){0};
     read_driver(root, out->driver_version, sizeof(out->driver_version));
-    look_into(root, "/proc/driver/nvidia/gpus", out, see_driver_gpu);
-    out->pci_listed = look_into(root, "/sys/bus/pci/devices", out, see_pci);
+    visit_folder(root, "/proc/driver/nvidia/gpus", out, count_driver_gpu);
+    out->pci_listed = visit_folder(root, "/sys/bus/pci/devices", out, check_pci);
     out->nodes = exists(root, "/dev/nvidiactl");
     out->container = exists(root, "/.dockerenv") || exists(root, "/run/.containerenv");
     read_line(root, "/proc/sys/kernel/osrelease", release, sizeof(release));

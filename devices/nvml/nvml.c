@@ -163,7 +163,7 @@ static void read_gpu(const struct plim_nvml *nvml, unsigned index, struct plim_n
              code);
 }
 
-static enum plim_status take_stock(struct plim_nvml *nvml, int *code, struct plim_error *err)
+static enum plim_status list_gpus(struct plim_nvml *nvml, int *code, struct plim_error *err)
 {
     unsigned count = 0;
     *code = NVML(nvml, count, &count);
@@ -190,7 +190,7 @@ enum plim_status plim_nvml_open(const char *library, struct plim_nvml **out, int
     if (!nvml) return plim_fail(err, PLIM_NOMEM, "no memory for the list of GPUs");
     PLIM_TRY(load(nvml, library, err));
     PLIM_TRY(start(nvml, code, err));
-    PLIM_TRY(take_stock(nvml, code, err));
+    PLIM_TRY(list_gpus(nvml, code, err));
     *out = nvml;
     nvml = NULL;
 out:

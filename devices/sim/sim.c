@@ -40,7 +40,7 @@ static int64_t whole_pages(int64_t bytes)
     return plim_round_up(bytes, PLIM_PAGE_BYTES);
 }
 
-static enum plim_status hold(struct sim *sim, int64_t bytes)
+static enum plim_status reserve_bytes(struct sim *sim, int64_t bytes)
 {
     if (bytes > sim->capacity_bytes - sim->held_bytes) return PLIM_OOM;
     sim->held_bytes += bytes;
@@ -48,7 +48,7 @@ static enum plim_status hold(struct sim *sim, int64_t bytes)
 }
 
 /* `alone`: for an expandable range, in which nothing else is placed. */
-static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alone,
+static enum plim_status reserve_addresses(struct sim *sim, int64_t bytes, bool alone,
                                        uint64_t *address)
 {
     uint64_t whole = (uint64_t)whole_pages(bytes);
@@ -63,22 +63,22 @@ static void return_addresses(struct sim *sim, uint64_t address)
     if (!sim->gpu.ascending) plim_address_space_release(&sim->addresses, address);
 }
 
-static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
+static void record(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
 {
     if (sim->recorder) plim_score_record(sim->recorder, action, number, times);
 }
 
 /* A refused request takes time as well. */
-static enum plim_status take_memory(struct sim *sim, int64_t bytes)
+static enum plim_status reserve_memory(struct sim *sim, int64_t bytes)
 {
-    note(sim, PLIM_SCORE_TAKE_MEMORY, 0, 1);
+    record(sim, PLIM_SCORE_TAKE_MEMORY, 0, 1);
     plim_sim_clock_drive(&sim->clock, PLIM_DRIVER_MEMORY_SECONDS, false);
-    return hold(sim, bytes);
+    return reserve_bytes(sim, bytes);
 }
 
 static void return_memory(struct sim *sim, int64_t bytes)
 {
-    note(sim, PLIM_SCORE_RETURN_MEMORY, 0, 1);
+    record(sim, PLIM_SCORE_RETURN_MEMORY, 0, 1);
     plim_sim_clock_drive(&sim->clock, PLIM_DRIVER_MEMORY_SECONDS, true);
     sim->held_bytes -= bytes;
 }
@@ -86,9 +86,9 @@ static void return_memory(struct sim *sim, int64_t bytes)
 static enum plim_status segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
 {
     struct sim *sim = sim_of(device);
-    enum plim_status st = take_memory(sim, whole_pages(bytes));
+    enum plim_status st = reserve_memory(sim, whole_pages(bytes));
     if (st != PLIM_OK) return st;
-    st = take_addresses(sim, bytes, false, address);
+    st = reserve_addresses(sim, bytes, false, address);
     if (st != PLIM_OK) sim->held_bytes -= whole_pages(bytes);
     return st;
 }
@@ -101,7 +101,7 @@ static void segment_return(struct plim_device *device, uint64_t address, int64_t
 
 static enum plim_status range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address)
 {
-    return take_addresses(sim_of(device), bytes, true, address);
+    return reserve_addresses(sim_of(device), bytes, true, address);
 }
 
 static void range_release(struct plim_device *device, uint64_t address, int64_t bytes)
@@ -120,7 +120,7 @@ static enum plim_status range_map(struct plim_device *device, uint64_t address, 
                                   int64_t page_bytes)
 {
     (void)address, (void)page_bytes;
-    return take_memory(sim_of(device), bytes);
+    return reserve_memory(sim_of(device), bytes);
 }
 
 static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
@@ -177,21 +177,21 @@ static void pass_link(struct plim_device *device, int64_t bytes, bool is_pageabl
 static void begin_round(struct plim_device *device)
 {
     struct sim *sim = sim_of(device);
-    note(sim, PLIM_SCORE_BEGIN_ROUND, 0, 1);
+    record(sim, PLIM_SCORE_BEGIN_ROUND, 0, 1);
     plim_sim_clock_begin_round(&sim->clock);
 }
 
 static void end_round(struct plim_device *device, struct plim_device_round *round)
 {
     struct sim *sim = sim_of(device);
-    note(sim, PLIM_SCORE_END_ROUND, 0, 1);
+    record(sim, PLIM_SCORE_END_ROUND, 0, 1);
     plim_sim_clock_end_round(&sim->clock, round);
 }
 
 static void repeat(struct plim_device *device, const struct plim_device_round *round, int64_t times)
 {
     struct sim *sim = sim_of(device);
-    note(sim, PLIM_SCORE_REPEAT, round->number, times);
+    record(sim, PLIM_SCORE_REPEAT, round->number, times);
     plim_sim_clock_repeat(&sim->clock, round, times);
 }
 
@@ -213,7 +213,7 @@ static void load(const struct plim_device *device, struct plim_device_load *out)
 static enum plim_status now(struct plim_device *device, double *seconds)
 {
     struct sim *sim = sim_of(device);
-    note(sim, PLIM_SCORE_READ, 0, 1);
+    record(sim, PLIM_SCORE_READ, 0, 1);
     *seconds = sim->clock.line.device;
     return PLIM_OK;
 }

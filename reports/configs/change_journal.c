@@ -125,7 +125,7 @@ static enum plim_status check_unchanged(struct change *c, const struct member *m
 }
 
 /* Restores the old text after a later rename of the change failed. */
-static void put_back(struct member *m)
+static void restore_text(struct member *m)
 {
     struct plim_outfile out = {0};
     struct plim_error ignored = PLIM_ERROR_INIT;
@@ -138,7 +138,7 @@ static void undo(struct change *c, size_t renamed)
 {
     for (size_t i = 0; i < c->count; i++) {
         struct member *m = &c->members[i];
-        if (i < renamed) put_back(m);
+        if (i < renamed) restore_text(m);
         plim_outfile_discard(&m->staged);
         if (m->backed_up) (void)unlink(m->record.backup);
         if (m->record.written && !m->has_backup) (void)unlink(m->record.path);

@@ -136,7 +136,7 @@ enum plim_status plim_config_record_write(struct plim_config_record *record, boo
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool take_hash(const json_t *object, const char *key, char out[PLIM_SHA256_TEXT])
+static bool read_hash(const json_t *object, const char *key, char out[PLIM_SHA256_TEXT])
 {
     const char *text = json_string_value(json_object_get(object, key));
     if (!text || strlen(text) != PLIM_SHA256_TEXT - 1) return false;
@@ -144,10 +144,10 @@ static bool take_hash(const json_t *object, const char *key, char out[PLIM_SHA25
     return true;
 }
 
-static bool take_hashes(const json_t *object, struct plim_config_hashes *out)
+static bool read_hashes(const json_t *object, struct plim_config_hashes *out)
 {
-    return take_hash(object, "before", out->before) && take_hash(object, "from", out->from) &&
-           take_hash(object, "after", out->after);
+    return read_hash(object, "before", out->before) && read_hash(object, "from", out->from) &&
+           read_hash(object, "after", out->after);
 }
 
 static bool read_tree(struct plim_config_record *record)
@@ -160,12 +160,12 @@ static bool read_tree(struct plim_config_record *record)
     record->pending = !strcmp(state, "pending");
     if (temporary && !strchr(temporary, '/') && !strncmp(temporary, ".plimsoll-", 10))
         snprintf(record->temporary, sizeof(record->temporary), "%s", temporary);
-    if (!take_hashes(tree, &record->hashes)) return false;
+    if (!read_hashes(tree, &record->hashes)) return false;
     for (size_t i = 0; i < json_array_size(files) && i < PLIM_CONFIG_FILES; i++) {
         const json_t *file = json_array_get(files, i);
         struct plim_config_part *part = &record->parts[i];
         const char *name = json_string_value(json_object_get(file, "file"));
-        if (!name || !take_hashes(file, &part->hashes) || !(part->file = strdup(name)))
+        if (!name || !read_hashes(file, &part->hashes) || !(part->file = strdup(name)))
             return false;
         record->count = i + 1;
     }

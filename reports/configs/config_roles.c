@@ -274,7 +274,7 @@ static enum plim_status collect(struct search *s, const char *pattern, bool *wil
     return PLIM_OK;
 }
 
-static void keep_if(struct search *s, bool (*wanted)(const struct plim_config_found *))
+static void filter(struct search *s, bool (*wanted)(const struct plim_config_found *))
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->count; i++) kept += wanted(&s->items[i]);
@@ -339,7 +339,7 @@ static bool is_around_line(const struct search *s, const struct plim_config_foun
 }
 
 /* Keeps what is on the selected line, directly or by reference; otherwise what is in a section around the line. */
-static void keep_line(struct search *s)
+static void filter_line(struct search *s)
 {
     size_t kept = 0;
     bool exact = false;
@@ -467,15 +467,15 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
     for (; *patterns && !s->count; patterns++) {
         bool wild;
         PLIM_TRY(collect(s, *patterns, &wild));
-        if (s->line) keep_line(s);
-        keep_if(s, is_no_template);
-        if (wild) keep_if(s, is_no_word);
-        if (wild) keep_if(s, is_set);
-        if (wild) keep_if(s, is_no_measure);
-        if (wild) keep_if(s, is_argument);
+        if (s->line) filter_line(s);
+        filter(s, is_no_template);
+        if (wild) filter(s, is_no_word);
+        if (wild) filter(s, is_set);
+        if (wild) filter(s, is_no_measure);
+        if (wild) filter(s, is_argument);
         PLIM_TRY(check_twice(s));
         unite(s);
-        if (wild && s->count > 1) keep_if(s, is_in_training);
+        if (wild && s->count > 1) filter(s, is_in_training);
     }
     if (s->count > 1)
         st = ambiguous(s);

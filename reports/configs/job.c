@@ -32,7 +32,7 @@ struct seen {
 
 /* --- reading a value -------------------------------------------------------------------------- */
 
-static const char *keep(struct reader *r, const char *text)
+static const char *copy_text(struct reader *r, const char *text)
 {
     return plim_arena_text(&r->job->arena, text, strlen(text));
 }
@@ -106,7 +106,7 @@ static const struct plim_config_place *find_place(const struct reader *r, const 
     return found;
 }
 
-static enum plim_status look_at(struct reader *r, const struct plim_config_place *place,
+static enum plim_status read_place(struct reader *r, const struct plim_config_place *place,
                                 struct seen *out)
 {
     char text[MAX_TEXT];
@@ -124,24 +124,24 @@ static enum plim_status look_at(struct reader *r, const struct plim_config_place
         if (!st) node = plim_config_node_of(found.end);
         if (!st) document = found.end->document;
     }
-    if (node->words_end && !write_list(document, node, text)) out->list = keep(r, text);
+    if (node->words_end && !write_list(document, node, text)) out->list = copy_text(r, text);
     bool is_regex = node->kind == PLIM_CONFIG_SCALAR && node->text && strpbrk(node->text, "\\()*?|^$");
-    if (is_regex) out->regex = keep(r, node->text);
+    if (is_regex) out->regex = copy_text(r, node->text);
     if (write_value(document, node, text))
         return plim_config_refuse(&r->group, place, "'%.200s' is too long%s", place->path, "");
     if (plim_config_word_is_null(text)) return PLIM_OK;
     out->place = place;
-    out->text = keep(r, text);
+    out->text = copy_text(r, text);
     return out->text ? PLIM_OK : plim_no_memory(r->err);
 }
 
 /* Finds the first of the paths that is set. `paths` is a text with alternatives separated by |, or a list of texts. */
-static enum plim_status see(struct reader *r, const struct plim_yaml_node *paths, struct seen *out)
+static enum plim_status find_value(struct reader *r, const struct plim_yaml_node *paths, struct seen *out)
 {
     *out = (struct seen){0};
     for (size_t i = 0; i < plim_config_job_texts(paths) && !out->place; i++) {
         const struct plim_config_place *place = find_place(r, plim_config_job_text(paths, i));
-        enum plim_status st = place ? look_at(r, place, out) : PLIM_OK;
+        enum plim_status st = place ? read_place(r, place, out) : PLIM_OK;
         if (st) return st;
     }
     return PLIM_OK;
@@ -159,7 +159,7 @@ static enum plim_status has_word(struct reader *r, const char *paths,
         struct seen seen = {0};
         snprintf(pattern, sizeof(pattern), "%.*s", (int)strcspn(paths, "|"), paths);
         const struct plim_config_place *place = find_place(r, pattern);
-        enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
+        enum plim_status st = place ? read_place(r, place, &seen) : PLIM_OK;
         if (st) return st;
         size_t count;
         *has = plim_config_words_among(words, seen.place ? seen.text : "", &count) > 0;
@@ -216,8 +216,8 @@ static enum plim_status add_key(struct reader *r, const struct plim_yaml_node *r
     else
         snprintf(text, sizeof(text), "%s", source);
     struct plim_config_job_key added = {.key = key,
-                                        .value = keep(r, value),
-                                        .place = keep(r, text),
+                                        .value = copy_text(r, value),
+                                        .place = copy_text(r, text),
                                         .mild = plim_yaml_get(rule, "mild") != NULL};
     if (!added.value || !added.place) return plim_no_memory(r->err);
     r->job->keys[r->job->key_count++] = added;
@@ -250,7 +250,7 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
     struct seen other = {0};
     char text[24], why[400];
     if (!paths) return PLIM_OK;
-    enum plim_status st = see(r, paths, &other);
+    enum plim_status st = find_value(r, paths, &other);
     if (st) return st;
     const char *counted = other.place ? other.text : over ? "1" : plim_config_job_text(paths, 0);
     int64_t number = plim_config_integer(seen->text), by = plim_config_integer(counted);
@@ -262,7 +262,7 @@ static enum plim_status calculate(struct reader *r, const struct plim_yaml_node 
         return plim_config_refuse(&r->group, seen->place, "'%.100s' is not a multiple of %s", seen->place->path, why);
     }
     snprintf(text, sizeof(text), "%" PRId64, plus ? number + by : number / by);
-    *value = keep(r, text);
+    *value = copy_text(r, text);
     return *value ? PLIM_OK : plim_no_memory(r->err);
 }
 
@@ -279,13 +279,13 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
     enum plim_status st = holds(r, rule, &here);
     if (st || !here) return st;
     if (is) return add_key(r, rule, key->text, is->text, NULL);
-    st = see(r, plim_yaml_get(rule, "at"), &seen);
+    st = find_value(r, plim_yaml_get(rule, "at"), &seen);
     if (st || !seen.place) return st;
     if (plim_yaml_get(rule, "whole") && !seen.foreign && !plim_config_integer(seen.text)) return PLIM_OK;
     bool is_list = seen.list && plim_yaml_get(rule, "list");
     const char *value = words ? plim_config_word_value(words, seen.text) : is_list ? seen.list : seen.text;
-    if (seen.regex && regex) value = keep(r, plim_config_word_quote(regex->text, seen.regex, text));
-    if (besides) value = keep(r, plim_config_word_besides(besides->text, value, text));
+    if (seen.regex && regex) value = copy_text(r, plim_config_word_quote(regex->text, seen.regex, text));
+    if (besides) value = copy_text(r, plim_config_word_besides(besides->text, value, text));
     if (!seen.foreign && (st = calculate(r, rule, &seen, &value))) return st;
     if (!value && !words) return PLIM_OK;
     bool known = words && value && plim_config_word_value(words, "") != value && !plim_config_word_is_same(value, "*");
@@ -301,7 +301,7 @@ static enum plim_status apply_rule(struct reader *r, const struct plim_yaml_node
 static enum plim_status add_note(struct reader *r, const char *name, const char *sentence)
 {
     struct plim_config_job *job = r->job;
-    const char *kept = keep(r, sentence);
+    const char *kept = copy_text(r, sentence);
     if (!kept) return plim_no_memory(r->err);
     if (job->note_count == PLIM_CONFIG_JOB_NOTES) return PLIM_OK;
     job->notes[job->note_count++] = kept;
@@ -310,7 +310,7 @@ static enum plim_status add_note(struct reader *r, const char *name, const char 
     return PLIM_OK;
 }
 
-static enum plim_status note_place(struct reader *r, const struct plim_config_place *place, const char *say)
+static enum plim_status add_place_note(struct reader *r, const struct plim_config_place *place, const char *say)
 {
     char text[600];
     snprintf(text, sizeof(text), "%.120s (%.200s:%d) is not in the plan: %s", place->path, place->document->source,
@@ -325,7 +325,7 @@ static enum plim_status find_reported(struct reader *r, const struct plim_yaml_n
     *out = (struct seen){0};
     if (!plim_yaml_get(rule, "say")) return plim_config_job_damaged(rule, "nothing to say", r->err);
     enum plim_status st = holds(r, rule, &here);
-    if (!st && here) st = see(r, plim_yaml_get(rule, "at"), out);
+    if (!st && here) st = find_value(r, plim_yaml_get(rule, "at"), out);
     if (st || !out->place) return st;
     bool is_off = plim_config_word_is_same(out->text, "false") || !plim_config_word_is_set(out->text);
     bool is_alone = plim_yaml_get(rule, "several") && !strchr(out->text, ',');
@@ -365,7 +365,7 @@ static enum plim_status note_unplanned(struct reader *r, const struct plim_yaml_
     if (st || (name ? !here : !seen.place)) return st;
     snprintf(text, sizeof(text), "%s: not in the plan: %s", name ? name->text : "", say->text);
     if (name) return add_note(r, name->text, text);
-    return note_place(r, seen.place, say->text);
+    return add_place_note(r, seen.place, say->text);
 }
 
 typedef enum plim_status rule_use(struct reader *, const struct plim_yaml_node *);
@@ -413,7 +413,7 @@ static const char *find_above(struct reader *r, const char *source, const char *
     for (size_t length = strlen(source); length;) {
         while (length && source[length - 1] != '/') length--;
         snprintf(path, sizeof(path), "%.*s%s", (int)length, source, name);
-        if (!access(path, R_OK)) return keep(r, path);
+        if (!access(path, R_OK)) return copy_text(r, path);
         if (length) length--;
     }
     return NULL;
@@ -425,7 +425,7 @@ static const char *find_file(struct reader *r, const struct plim_config_place *p
 {
     const char *found = *name == '/' ? NULL : find_above(r, place->document->source, name);
     if (!found && *name != '/') found = find_above(r, first_document(r)->source, name);
-    if (!found && !access(name, R_OK)) found = keep(r, name);
+    if (!found && !access(name, R_OK)) found = copy_text(r, name);
     return found;
 }
 
@@ -435,7 +435,7 @@ static enum plim_status read_named(struct reader *r, const char *pattern)
     struct plim_config_plan *plan = &r->job->plan;
     const struct plim_config_place *place = find_place(r, pattern);
     struct seen seen = {0};
-    enum plim_status st = place ? look_at(r, place, &seen) : PLIM_OK;
+    enum plim_status st = place ? read_place(r, place, &seen) : PLIM_OK;
     bool named = seen.place && strchr(seen.text, '.') && !plim_config_integer(seen.text);
     if (st || !named) return st;
     const char *path = seen.foreign ? NULL : find_file(r, seen.place, seen.text),
@@ -467,7 +467,7 @@ static enum plim_status read_model(struct reader *r)
 {
     struct seen seen;
     if (r->ask->model_given) return PLIM_OK;
-    enum plim_status st = see(r, plim_yaml_get(r->row, "model"), &seen);
+    enum plim_status st = find_value(r, plim_yaml_get(r->row, "model"), &seen);
     if (st) return st;
     const char *source = r->job->plan.files[0].path;
     if (!seen.place)
@@ -479,7 +479,7 @@ static enum plim_status read_model(struct reader *r)
                                   "something else fills in '%.100s', expected --model SPEC%s",
                                   seen.place->path, "");
     r->job->model = seen.text;
-    r->job->model_file = keep(r, seen.place->document->source);
+    r->job->model_file = copy_text(r, seen.place->document->source);
     return r->job->model_file ? PLIM_OK : plim_no_memory(r->err);
 }
 
@@ -504,7 +504,7 @@ static enum plim_status read_size(struct reader *r, enum plim_config_role role, 
     if (!found->place || found->number || found->value.meaning == PLIM_CONFIG_UNSET) return PLIM_OK;
     *out = -1;
     if (is_given(r, "train.effective_batch")) return PLIM_OK;
-    return note_place(r, found->place,
+    return add_place_note(r, found->place,
                       "something else fills it in, and no effective batch is kept (--effective-batch N)");
 }
 

@@ -49,7 +49,7 @@ static enum plim_status plan_together(struct plim_config_plan *plan,
     return plim_config_group_plan(plan, ask, outcome, err);
 }
 
-static void forget_edits(struct plim_config_plan *plan)
+static void clear_edits(struct plim_config_plan *plan)
 {
     for (size_t i = 0; i < plan->count; i++) {
         plan->files[i].edits.count = 0;
@@ -118,7 +118,7 @@ static enum plim_status plan_each(struct plim_config_plan *plan, const struct pl
     }
     struct plim_error together = PLIM_ERROR_INIT;
     enum plim_config_outcome outcome;
-    forget_edits(plan);
+    clear_edits(plan);
     if (plan->count > 1 && plan_together(plan, ask, &outcome, &together) == PLIM_OK) return PLIM_OK;
     *err = tally.refusal.status ? tally.refusal : tally.nothing;
     return err->status;

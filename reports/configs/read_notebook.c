@@ -23,7 +23,7 @@ struct reader {
     PLIM_ARRAY(struct hidden) hidden;
 };
 
-static void put(struct reader *r, char c, size_t place)
+static void append_char(struct reader *r, char c, size_t place)
 {
     r->document->places[r->document->length] = place;
     r->document->text[r->document->length++] = c;
@@ -76,7 +76,7 @@ static void end_line(struct reader *r, size_t place, size_t cell)
     } else {
         r->hides_line = false;
     }
-    put(r, '\n', place);
+    append_char(r, '\n', place);
     r->line = r->document->length;
 }
 
@@ -87,17 +87,17 @@ static uint32_t code_of(const char *digits)
     return (uint32_t)strtoul(text, NULL, 16);
 }
 
-static void put_code(struct reader *r, uint32_t code, size_t place)
+static void append_code(struct reader *r, uint32_t code, size_t place)
 {
     if (code < 0x80) {
-        put(r, code ? (char)code : ' ', place);
+        append_char(r, code ? (char)code : ' ', place);
     } else if (code < 0x800) {
-        put(r, (char)(0xC0 | code >> 6), place);
-        put(r, (char)(0x80 | (code & 0x3F)), place);
+        append_char(r, (char)(0xC0 | code >> 6), place);
+        append_char(r, (char)(0x80 | (code & 0x3F)), place);
     } else { /* surrogates one by one: their meaning does not matter here */
-        put(r, (char)(0xE0 | code >> 12), place);
-        put(r, (char)(0x80 | (code >> 6 & 0x3F)), place);
-        put(r, (char)(0x80 | (code & 0x3F)), place);
+        append_char(r, (char)(0xE0 | code >> 12), place);
+        append_char(r, (char)(0x80 | (code >> 6 & 0x3F)), place);
+        append_char(r, (char)(0x80 | (code & 0x3F)), place);
     }
 }
 
@@ -109,17 +109,17 @@ static void add_string(struct reader *r, const struct plim_config_node *string, 
         size_t place = at;
         char c = file[at++], escape = file[at];
         if (c != '\\') {
-            put(r, c, place);
+            append_char(r, c, place);
             continue;
         }
         at++;
         if (escape == 'n')
             end_line(r, place, cell);
         else if (escape == 'u') {
-            put_code(r, code_of(file + at), place);
+            append_code(r, code_of(file + at), place);
             at += strspn(file + at, "0123456789abcdefABCDEF") < 4 ? 0 : 4;
         } else
-            put(r, strchr("tbrf", escape) ? ' ' : escape, place);
+            append_char(r, strchr("tbrf", escape) ? ' ' : escape, place);
     }
 }
 

@@ -99,7 +99,7 @@ static size_t skip_properties(const struct plim_config_document *document, size_
     return at;
 }
 
-static enum plim_status keep_properties(struct reader *r, struct plim_config_node *node,
+static enum plim_status copy_properties(struct reader *r, struct plim_config_node *node,
                                         const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     struct plim_arena *arena = &r->document->arena;
@@ -144,7 +144,7 @@ static enum plim_status read_scalar(struct reader *r, const yaml_event_t *event,
         st = plim_config_node_text(r->document, *out, style, end,
                                    (const char *)event->data.scalar.value,
                                    event->data.scalar.length, r->err);
-    if (!st) st = keep_properties(r, *out, event->data.scalar.anchor, event->data.scalar.tag);
+    if (!st) st = copy_properties(r, *out, event->data.scalar.anchor, event->data.scalar.tag);
     return st;
 }
 
@@ -245,7 +245,7 @@ static enum plim_status read_collection(struct reader *r, const yaml_event_t *ev
                                                begin, out, r->err);
     if (st) return st;
     (*out)->layout = flow ? PLIM_CONFIG_FLOW : PLIM_CONFIG_LINES;
-    st = keep_properties(r, *out, anchor, tag);
+    st = copy_properties(r, *out, anchor, tag);
     if (!st) st = mapping ? read_mapping(r, depth, *out) : read_sequence(r, depth, *out);
     return st;
 }

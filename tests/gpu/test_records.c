@@ -187,12 +187,12 @@ static enum plim_status decide(struct tune *t, const struct plim_runner *runner,
                                const struct plim_decision *plan, struct plim_decision *out)
 {
     struct plim_cache cache = {0};
-    struct plim_asker asker = {.runner = runner, .cache = &cache};
+    struct plim_prober prober = {.runner = runner, .cache = &cache};
     const struct plim_known known = {.plan = plan};
     struct plim_error err = PLIM_ERROR_INIT;
-    enum plim_status st = plim_decide(&t->question.question, &known, &asker, out, &err);
+    enum plim_status st = plim_decide(&t->question.question, &known, &prober, out, &err);
     cr_expect_eq(st, PLIM_OK, "%s: %s: %s", t->name, err.text, t->unknown ? t->unknown : "");
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
     return st;
 }

@@ -180,15 +180,15 @@ void synthetic_tune(struct synthetic_run *r, struct synthetic *s, struct plim_qu
                     enum plim_objective objective)
 {
     *r = (struct synthetic_run){.err = PLIM_ERROR_INIT};
-    r->asker = (struct plim_asker){.runner = &s->runner, .cache = &r->cache};
+    r->prober = (struct plim_prober){.runner = &s->runner, .cache = &r->cache};
     question->objective = objective;
-    r->status = plim_decide(question, NULL, &r->asker, &r->decision, &r->err);
+    r->status = plim_decide(question, NULL, &r->prober, &r->decision, &r->err);
 }
 
 void synthetic_finish(struct synthetic_run *r)
 {
     plim_decision_finish(&r->decision);
-    plim_asker_finish(&r->asker);
+    plim_prober_finish(&r->prober);
     plim_cache_finish(&r->cache);
 }
 
@@ -214,7 +214,7 @@ static const struct plim_device_info device = {.name = "synthetic", .simulated =
 
 static struct plim_limit limit_of(const struct synthetic_run *r)
 {
-    int64_t budget = r->asker.runner->budget_bytes, overhead = INT64_C(1) << 30;
+    int64_t budget = r->prober.runner->budget_bytes, overhead = INT64_C(1) << 30;
     return (struct plim_limit){
         .usable_bytes = budget + overhead, .overhead_bytes = overhead, .budget_bytes = budget};
 }
@@ -225,7 +225,7 @@ static struct plim_answer answer_of(const struct synthetic_run *r, const struct 
     return (struct plim_answer){.name = "model",
                                 .source = "",
                                 .question = r->decision.question,
-                                .asker = &r->asker,
+                                .prober = &r->prober,
                                 .device = &device,
                                 .limit = limit,
                                 .peak_rate = peak_rate,
@@ -258,17 +258,17 @@ struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question 
                                 struct plim_cache *cache, const struct plim_edge *known)
 {
     struct plim_cache own = {0};
-    struct plim_asker asker = {.runner = &s->runner, .cache = cache ? cache : &own};
+    struct plim_prober prober = {.runner = &s->runner, .cache = cache ? cache : &own};
     struct plim_decision decision = {0};
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_search search;
-    enum plim_status st = plim_search_init(&search, question, &asker, &decision, &err);
+    enum plim_status st = plim_search_init(&search, question, &prober, &decision, &err);
     search.known = (struct plim_known){.hints = known, .hint_count = known ? 1 : 0};
     if (!st) st = plim_search_points(&search, NULL, 0, NULL);
     if (!st) st = plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL);
     struct plim_edge edge = st ? (struct plim_edge){.fits = -1} : decision.edges.items[0];
     plim_decision_finish(&decision);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&own);
     return edge;
 }

@@ -72,7 +72,7 @@ struct plim_setting synthetic_setting(int64_t micro_batch);
 /* A whole decision; the caller finishes both. */
 struct synthetic_run {
     struct plim_cache cache;
-    struct plim_asker asker;
+    struct plim_prober prober;
     struct plim_decision decision;
     struct plim_error err;
     enum plim_status status;

@@ -27,8 +27,8 @@ static void expect_advice_of_runs(struct plim_question *question, struct plim_se
     s.gradient_bytes = 0;
     s.per_sample_bytes = 128 * MIB;
     s.world = question->spread.world;
-    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-    cr_assert(eq(int, plim_advise(question, &asker, &setting, &advices, NULL), PLIM_OK));
+    struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_advise(question, &prober, &setting, &advices, NULL), PLIM_OK));
     cr_expect(eq(sz, advices.list.count, count));
     if (runs) cr_expect(eq(sz, s.limited_runs + s.unlimited_runs, runs));
     for (size_t i = 0; i < count && i < advices.list.count; i++) {
@@ -41,7 +41,7 @@ static void expect_advice_of_runs(struct plim_question *question, struct plim_se
         cr_expect(eq(int, a->fits, expected[i].fits), "%s", a->change);
     }
     plim_advices_finish(&advices);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
 }
 

@@ -91,17 +91,17 @@ Test(cache, seconds_are_never_shared)
     synthetic_init(&slow, INT64_C(24) << 30);
     synthetic_init(&fast, INT64_C(40) << 30);
     fast.tile_seconds /= 10;
-    struct plim_asker first = {.runner = &slow.runner, .cache = &cache},
+    struct plim_prober first = {.runner = &slow.runner, .cache = &cache},
                       second = {.runner = &fast.runner, .cache = &cache};
-    cr_assert(eq(int, plim_ask(&first, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
-    cr_assert(eq(int, plim_ask(&second, &setting, PLIM_WANT_VERDICT, &sample, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_probe(&first, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_probe(&second, &setting, PLIM_WANT_VERDICT, &sample, NULL), PLIM_OK));
     cr_expect(eq(sz, fast.limited_runs, 0));
     cr_expect(not(sample->timed));
-    cr_assert(eq(int, plim_ask(&second, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_probe(&second, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
     cr_expect(eq(sz, fast.limited_runs, 1));
     cr_expect(ieee_ulp_eq(dbl, sample->trial.seconds, synthetic_seconds(&fast, &setting), 4));
-    plim_asker_finish(&first);
-    plim_asker_finish(&second);
+    plim_prober_finish(&first);
+    plim_prober_finish(&second);
     plim_cache_finish(&cache);
 }
 
@@ -115,10 +115,10 @@ Test(cache, a_limit_that_acts_early_is_always_run)
     struct plim_setting setting = synthetic_setting(2);
     synthetic_init(&s, INT64_C(24) << 30);
     s.runner.limit_acts_early = true;
-    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-    cr_assert(eq(int, plim_ask_need(&asker, &setting, &need, NULL), PLIM_OK));
-    cr_assert(eq(int, plim_ask(&asker, &setting, PLIM_WANT_VERDICT, &sample, NULL), PLIM_OK));
+    struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_probe_need(&prober, &setting, &need, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_probe(&prober, &setting, PLIM_WANT_VERDICT, &sample, NULL), PLIM_OK));
     cr_expect(eq(sz, s.limited_runs, 1));
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
 }

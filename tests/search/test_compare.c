@@ -38,9 +38,9 @@ static void decide(struct ending *e, bool compares)
     e->runner.run = run_to_the_end;
     e->runner.user = e;
     e->run = (struct synthetic_run){.err = PLIM_ERROR_INIT};
-    e->run.asker = (struct plim_asker){.runner = &e->runner, .cache = &e->run.cache};
+    e->run.prober = (struct plim_prober){.runner = &e->runner, .cache = &e->run.cache};
     e->run.status =
-        plim_decide(&e->question, &known, &e->run.asker, &e->run.decision, &e->run.err);
+        plim_decide(&e->question, &known, &e->run.prober, &e->run.decision, &e->run.err);
 }
 
 static struct ending *slow_checkpointing(void)
@@ -96,8 +96,8 @@ Test(compare, of_a_point_that_does_not_fit_the_need_is_asked)
     cr_expect(eq(i64, best_of(e, 0), 0));
     cr_expect(lt(i64, 0, best_of(e, 1)));
     bool told = false;
-    for (size_t i = 0; i < e->run.asker.samples.count; i++) {
-        const struct plim_sample *sample = &e->run.asker.samples.items[i];
+    for (size_t i = 0; i < e->run.prober.samples.count; i++) {
+        const struct plim_sample *sample = &e->run.prober.samples.items[i];
         told |= sample->verdict == PLIM_OOM && sample->setting.micro_batch == 1 &&
                 sample->setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_NONE;
     }

@@ -130,8 +130,8 @@ Test(decision, every_phase_of_a_schedule_is_run)
         struct plim_setting setting = choice->setting;
         bool seen = false;
         setting.accumulation = choice->batch.phase_accumulation[i];
-        for (size_t k = 0; k < run.asker.samples.count; k++)
-            seen |= plim_setting_equal(&setting, &run.asker.samples.items[k].setting);
+        for (size_t k = 0; k < run.prober.samples.count; k++)
+            seen |= plim_setting_equal(&setting, &run.prober.samples.items[k].setting);
         cr_expect(seen, "phase %d", i);
     }
     synthetic_finish(&run);
@@ -150,10 +150,10 @@ Test(decision, a_batch_that_cannot_be_is_an_error_with_its_reason)
     cr_expect(eq(int, run.status, PLIM_SPEC));
     cr_expect(eq(str, run.err.text,
                  (char *)"no micro-batch that was given leads to an effective batch of 64"));
-    cr_expect(eq(sz, run.asker.runs, 0));
+    cr_expect(eq(sz, run.prober.runs, 0));
     synthetic_finish(&run);
     struct plim_decision decision = {0};
-    cr_expect(eq(int, plim_decide(&q, NULL, &run.asker, &decision, NULL), PLIM_SPEC));
+    cr_expect(eq(int, plim_decide(&q, NULL, &run.prober, &decision, NULL), PLIM_SPEC));
     plim_decision_finish(&decision);
 }
 
@@ -359,15 +359,15 @@ static void decide_interrupted(const struct plim_question *q, struct synthetic *
 {
     struct interruption interruption = {.after = after};
     struct plim_stop stop = {.signalled = &interruption.signalled};
-    run->asker = (struct plim_asker){.runner = &s->runner,
+    run->prober = (struct plim_prober){.runner = &s->runner,
                                      .cache = &run->cache,
                                      .stop = &stop,
                                      .on_run = count_down,
                                      .on_run_user = &interruption};
-    cr_assert(eq(int, plim_decide(q, NULL, &run->asker, &run->decision, &run->err), PLIM_OK));
+    cr_assert(eq(int, plim_decide(q, NULL, &run->prober, &run->decision, &run->err), PLIM_OK));
     cr_expect(eq(int, run->decision.ended, PLIM_CANCELLED));
-    run->asker.stop = NULL;
-    run->asker.on_run = NULL;
+    run->prober.stop = NULL;
+    run->prober.on_run = NULL;
 }
 
 Test(decision, an_interruption_keeps_the_best_so_far)
@@ -401,8 +401,8 @@ Test(decision, an_interruption_keeps_what_was_tried_of_a_program)
         synthetic_init(&s, INT64_C(11) << 30);
         s.runner.costly = true;
         decide_interrupted(&q, &s, after, &run);
-        for (size_t i = 0; i < run.asker.samples.count; i++) {
-            const struct plim_sample *sample = &run.asker.samples.items[i];
+        for (size_t i = 0; i < run.prober.samples.count; i++) {
+            const struct plim_sample *sample = &run.prober.samples.items[i];
             int64_t batch = sample->verdict == PLIM_OK ? sample->setting.micro_batch : 0;
             if (batch > largest) largest = batch;
         }
@@ -419,8 +419,8 @@ Test(decision, time_that_is_up_ends_it)
     struct plim_question q = synthetic_question();
     struct plim_stop stop = {.deadline_seconds = 1e-9};
     synthetic_init(&s, INT64_C(11) << 30);
-    run.asker = (struct plim_asker){.runner = &s.runner, .cache = &run.cache, .stop = &stop};
-    cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
+    run.prober = (struct plim_prober){.runner = &s.runner, .cache = &run.cache, .stop = &stop};
+    cr_assert(eq(int, plim_decide(&q, NULL, &run.prober, &run.decision, &run.err), PLIM_OK));
     cr_expect(eq(int, run.decision.ended, PLIM_TIMEOUT));
     cr_expect(not(run.decision.found));
     synthetic_finish(&run);

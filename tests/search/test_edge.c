@@ -43,13 +43,13 @@ Test(edge, of_an_exact_effective_batch_asks_only_what_divides_it)
         struct plim_search search;
         q.batch.effective_batch = 120;
         synthetic_randomize(&s, &random);
-        struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-        cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+        struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+        cr_assert(eq(int, plim_search_init(&search, &q, &prober, &decision, NULL), PLIM_OK));
         cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
         cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALLOWED), PLIM_OK));
         struct plim_edge allowed = decision.edges.items[0];
-        for (size_t k = 0; k < asker.samples.count; k++)
-            cr_expect(eq(i64, 120 % asker.samples.items[k].setting.micro_batch, 0), "model %d", i);
+        for (size_t k = 0; k < prober.samples.count; k++)
+            cr_expect(eq(i64, 120 % prober.samples.items[k].setting.micro_batch, 0), "model %d", i);
         for (size_t k = 0; k < cache.entries.count; k++)
             cr_expect(eq(i64, 120 % cache.entries.items[k].setting.micro_batch, 0), "model %d", i);
         cr_expect(not(allowed.exact));
@@ -58,7 +58,7 @@ Test(edge, of_an_exact_effective_batch_asks_only_what_divides_it)
         cr_expect(eq(i64, allowed.fits, plim_batch_below(&decision.rule, all.fits, 1)), "%d", i);
         cr_expect(all.exact);
         plim_decision_finish(&decision);
-        plim_asker_finish(&asker);
+        plim_prober_finish(&prober);
         plim_cache_finish(&cache);
     }
 }
@@ -142,8 +142,8 @@ Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
     s.runner.costly = true;
     q.batch.first = 1;
     q.batch.last = 60;
-    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &prober, &decision, NULL), PLIM_OK));
     cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
     decision.edges.items[0].planned = 60;
     cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL), PLIM_OK));
@@ -153,7 +153,7 @@ Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
     cr_expect(synthetic_fits(&s, &edge));
     cr_expect(not(synthetic_fits(&s, &next)));
     plim_decision_finish(&decision);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
 }
 
@@ -208,8 +208,8 @@ Test(edge, of_a_program_is_that_of_what_may_be_chosen)
         q.batch.effective_batch = 480;
         synthetic_tune(&r, &s, &q, PLIM_OBJECTIVE_LARGEST_BATCH);
         cr_assert(eq(int, r.status, PLIM_OK), "model %d", i);
-        for (size_t k = 0; k < r.asker.samples.count; k++)
-            cr_expect(eq(i64, 480 % r.asker.samples.items[k].setting.micro_batch, 0), "model %d", i);
+        for (size_t k = 0; k < r.prober.samples.count; k++)
+            cr_expect(eq(i64, 480 % r.prober.samples.items[k].setting.micro_batch, 0), "model %d", i);
         cr_expect(not(r.decision.has_largest), "model %d", i);
         if (r.decision.found) {
             const struct plim_candidate *choice = &r.decision.choice;
@@ -285,8 +285,8 @@ Test(edge, is_at_most_what_is_known)
     struct plim_decision decision = {0};
     struct plim_search search;
     synthetic_init(&s, INT64_C(2048) << 20);
-    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &prober, &decision, NULL), PLIM_OK));
     cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
     struct plim_edge *edge = &decision.edges.items[0];
     *edge = (struct plim_edge){
@@ -301,7 +301,7 @@ Test(edge, is_at_most_what_is_known)
     edge->fits = 3;
     cr_expect(eq(i64, plim_edge_upper(&search, 0), 3));
     plim_decision_finish(&decision);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
 }
 
@@ -407,8 +407,8 @@ Test(edge, what_is_asked_next_is_told_before)
         f.runner.expect = expect_next;
         f.runner.user = &f;
         f.runner.limit_acts_early = true; /* so that all is run */
-        struct synthetic asker = {.runner = f.runner};
-        synthetic_edge(&asker, &q, NULL, NULL);
+        struct synthetic prober = {.runner = f.runner};
+        synthetic_edge(&prober, &q, NULL, NULL);
         asked += f.asked;
         foreseen += f.foreseen;
         if (f.most > most) most = f.most;

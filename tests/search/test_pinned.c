@@ -120,7 +120,7 @@ static struct numbers numbers_of(void (*vary)(struct plim_question *, struct syn
         synthetic_tune(&run, &s, &q, objective);
         cr_assert(eq(int, run.status, PLIM_OK), "%s", run.err.text);
         const struct plim_decision *d = &run.decision;
-        sum.runs += run.asker.runs;
+        sum.runs += run.prober.runs;
         sum.found += d->found;
         if (d->found) sum.samples += d->choice.setting.micro_batch;
         if (d->has_largest) sum.largest += d->largest.setting.micro_batch;

@@ -187,10 +187,10 @@ Test(properties, the_same_input_gives_the_same_samples)
         struct plim_question q = random_question(&random);
         synthetic_tune(&one, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
         synthetic_tune(&two, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
-        cr_assert(eq(sz, one.asker.samples.count, two.asker.samples.count));
-        for (size_t k = 0; k < one.asker.samples.count; k++)
-            cr_assert(plim_setting_equal(&one.asker.samples.items[k].setting,
-                                         &two.asker.samples.items[k].setting));
+        cr_assert(eq(sz, one.prober.samples.count, two.prober.samples.count));
+        for (size_t k = 0; k < one.prober.samples.count; k++)
+            cr_assert(plim_setting_equal(&one.prober.samples.items[k].setting,
+                                         &two.prober.samples.items[k].setting));
         synthetic_finish(&one);
         synthetic_finish(&two);
     }
@@ -206,9 +206,9 @@ Test(properties, a_decision_takes_a_bounded_number_of_runs)
         synthetic_randomize(&s, &random);
         struct plim_question q = random_question(&random);
         synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
-        cr_assert(le(sz, run.asker.runs, 40 * run.decision.space.points.count), "model %d: %zu", i,
-                  run.asker.runs);
-        all += run.asker.runs;
+        cr_assert(le(sz, run.prober.runs, 40 * run.decision.space.points.count), "model %d: %zu", i,
+                  run.prober.runs);
+        all += run.prober.runs;
         synthetic_finish(&run);
     }
     cr_expect(le(sz, all / MODELS, 40));

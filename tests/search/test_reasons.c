@@ -435,10 +435,10 @@ static void inspect(struct reported *r, int64_t micro_batch, struct plim_inspect
     struct plim_setting setting = synthetic_setting(micro_batch);
     setting.accumulation = 2;
     r->run = (struct synthetic_run){.decision = {.question = &r->question}};
-    r->run.asker = (struct plim_asker){.runner = &r->gpu.runner, .cache = &r->run.cache};
+    r->run.prober = (struct plim_prober){.runner = &r->gpu.runner, .cache = &r->run.cache};
     r->gpu.details.flops_per_token = 1e9;
     cr_assert(
-        eq(int, plim_inspect(&r->question, &r->run.asker, &setting, inspection, NULL), PLIM_OK));
+        eq(int, plim_inspect(&r->question, &r->run.prober, &setting, inspection, NULL), PLIM_OK));
     synthetic_explain(&r->run, inspection, &r->result);
 }
 

@@ -9,7 +9,7 @@
 static struct {
     struct plim_question question;
     struct plim_runner runner;
-    struct plim_asker asker;
+    struct plim_prober prober;
     struct plim_device_info device;
     struct plim_limit limit;
     struct plim_details_reader details;
@@ -21,7 +21,7 @@ static void set_up(void)
 {
     facts.question = synthetic_question();
     facts.runner = (struct plim_runner){.budget_bytes = INT64_C(1) << 30};
-    facts.asker = (struct plim_asker){.runner = &facts.runner};
+    facts.prober = (struct plim_prober){.runner = &facts.runner};
     facts.device = (struct plim_device_info){.name = "synthetic", .simulated = true};
     facts.limit = (struct plim_limit){.usable_bytes = INT64_C(1) << 30,
                                       .budget_bytes = INT64_C(1) << 30};
@@ -41,7 +41,7 @@ static struct plim_answer answer(void)
     return (struct plim_answer){.name = "model",
                                 .source = "",
                                 .question = &facts.question,
-                                .asker = &facts.asker,
+                                .prober = &facts.prober,
                                 .device = &facts.device,
                                 .limit = &facts.limit,
                                 .details = &facts.details};

@@ -16,8 +16,8 @@ Test(throughput, the_time_of_a_long_accumulation_is_extrapolated)
     q.batch.accumulation = 300;
     synthetic_init(&s, INT64_C(3) << 30);
     s.runner.probed_micro_steps = 4;
-    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
-    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    struct plim_prober prober = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &prober, &decision, NULL), PLIM_OK));
     cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
     cr_assert(eq(int, plim_throughput_time(&search, 0, 5, &c), PLIM_OK));
     double seconds = synthetic_seconds(&s, &c->setting);
@@ -25,10 +25,10 @@ Test(throughput, the_time_of_a_long_accumulation_is_extrapolated)
     cr_expect(epsilon_eq(dbl, c->step_seconds, seconds, 1e-9 * seconds));
     double rate = 1024.0 * (double)c->batch.effective / seconds;
     cr_expect(epsilon_eq(dbl, c->tokens_per_second, rate, 1e-9 * rate));
-    for (size_t i = 0; i < asker.samples.count; i++)
-        cr_expect(le(i64, asker.samples.items[i].setting.accumulation, 4));
+    for (size_t i = 0; i < prober.samples.count; i++)
+        cr_expect(le(i64, prober.samples.items[i].setting.accumulation, 4));
     plim_decision_finish(&decision);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
     plim_cache_finish(&cache);
 }
 

@@ -43,9 +43,9 @@ static void validate_for(struct synthetic_run *r, struct real *real, struct plim
     synthetic_tune(&planned, real->plan, q, objective);
     cr_assert(eq(int, planned.status, PLIM_OK));
     *r = (struct synthetic_run){.err = PLIM_ERROR_INIT};
-    r->asker = (struct plim_asker){.runner = &real->runner, .cache = &r->cache};
+    r->prober = (struct plim_prober){.runner = &real->runner, .cache = &r->cache};
     const struct plim_known known = {.plan = &planned.decision};
-    r->status = plim_decide(q, &known, &r->asker, &r->decision, &r->err);
+    r->status = plim_decide(q, &known, &r->prober, &r->decision, &r->err);
     synthetic_finish(&planned);
 }
 
@@ -156,9 +156,9 @@ static void validate_slower(double planned, bool *was_run, bool *is_chosen)
     cr_assert(r.decision.found);
     *is_chosen = r.decision.choice.setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL;
     *was_run = false;
-    for (size_t i = 0; i < r.asker.samples.count; i++)
+    for (size_t i = 0; i < r.prober.samples.count; i++)
         *was_run |=
-            r.asker.samples.items[i].setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL;
+            r.prober.samples.items[i].setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL;
     synthetic_finish(&r);
 }
 

@@ -10,7 +10,7 @@ static const int64_t MIB = INT64_C(1) << 20;
 
 /* The first is the choice's. */
 static struct plim_execution executions[3];
-static struct plim_asker asker;
+static struct plim_prober prober;
 static struct plim_result result;
 static struct plim_decision decision;
 
@@ -20,20 +20,20 @@ static void begin(void)
     result = (struct plim_result){0};
     decision = (struct plim_decision){.found = true};
     decision.choice.trial.details = &executions[0];
-    asker = (struct plim_asker){0};
+    prober = (struct plim_prober){0};
 }
 
 static void tell(bool simulated, bool uses_batch)
 {
     const struct plim_device_info device = {.simulated = simulated};
     const struct plim_answer from = {
-        .asker = &asker, .device = &device, .details = &plim_details_execution};
+        .prober = &prober, .device = &device, .details = &plim_details_execution};
     for (size_t i = 0; i < 4; i++) { /* the last one was not run */
         struct plim_sample sample = {.trial = {.details = i < 3 ? &executions[i] : NULL}};
-        cr_assert(eq(int, PLIM_ARRAY_PUSH(&asker.samples, sample), PLIM_OK));
+        cr_assert(eq(int, PLIM_ARRAY_PUSH(&prober.samples, sample), PLIM_OK));
     }
     plim_reasons_program(&from, &decision, uses_batch, &result);
-    plim_asker_finish(&asker);
+    plim_prober_finish(&prober);
 }
 
 /* These sentences and no others, up to where one is NULL. */

@@ -2,7 +2,7 @@
 #include "dialogue.h"
 
 /* Asks the worker to time the all-reduce. The reply is REDUCED or FAILED. */
-static enum plim_dialogue_outcome ask(struct plim_dialogue *dialogue, int gpus,
+static enum plim_dialogue_outcome request_all_reduce(struct plim_dialogue *dialogue, int gpus,
                                       struct plim_message *reply, struct plim_worker_death *death,
                                       struct plim_error *err)
 {
@@ -14,7 +14,7 @@ static enum plim_dialogue_outcome ask(struct plim_dialogue *dialogue, int gpus,
                              err);
 }
 
-static enum plim_status judge(const struct plim_message *reply, int gpus,
+static enum plim_status check_reply(const struct plim_message *reply, int gpus,
                               struct plim_all_reduce *out, struct plim_error *err)
 {
     if (reply->kind == PLIM_MESSAGE_FAILED)
@@ -46,9 +46,9 @@ enum plim_status plim_worker_all_reduce(const struct plim_all_reduce_request *re
         plim_dialogue_start(&dialogue, request->program ? request->program : "/proc/self/exe",
                             variables, sizeof(variables) / sizeof(variables[0]), err);
     if (st) return st;
-    switch (ask(&dialogue, request->gpus, &reply, &death, err)) {
+    switch (request_all_reduce(&dialogue, request->gpus, &reply, &death, err)) {
     case PLIM_DIALOGUE_REPLIED:
-        st = judge(&reply, request->gpus, out, err);
+        st = check_reply(&reply, request->gpus, out, err);
         plim_dialogue_shut_down(&dialogue);
         break;
     case PLIM_DIALOGUE_DIED:

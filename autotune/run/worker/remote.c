@@ -80,7 +80,7 @@ static enum plim_status start_worker(struct plim_remote *r, struct plim_error *e
 }
 
 /* Asks the worker to open the device. The reply is OPENED or FAILED. */
-static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
+static enum plim_dialogue_outcome request_open(struct plim_remote *r, struct plim_message *out,
                                               struct plim_worker_death *death,
                                               struct plim_error *err)
 {
@@ -105,7 +105,7 @@ static bool may_pass(enum plim_status st)
     return st == PLIM_OOM || st == PLIM_LOST;
 }
 
-static enum plim_status give_up_device(const struct plim_remote *r,
+static enum plim_status fail_device(const struct plim_remote *r,
                                        const struct plim_worker_death *death,
                                        struct plim_error *err)
 {
@@ -142,7 +142,7 @@ static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *er
         enum plim_status st = must_stop(r, err);
         if (!st) st = start_worker(r, err);
         if (st) return st;
-        enum plim_dialogue_outcome outcome = ask_to_open(r, &reply, &death, err);
+        enum plim_dialogue_outcome outcome = request_open(r, &reply, &death, err);
         if (outcome == PLIM_DIALOGUE_REPLIED && reply.kind == PLIM_MESSAGE_OPENED) {
             r->opened = reply.opened;
             r->ready = r->was_open = true;
@@ -158,11 +158,11 @@ static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *er
         }
         if (outcome == PLIM_DIALOGUE_REPLIED && !may_pass(death.verdict))
             return r->was_open || death.verdict == PLIM_BUSY
-                       ? give_up_device(r, &death, err)
+                       ? fail_device(r, &death, err)
                        : plim_fail(err, death.verdict, "%s", reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "%s was not opened: %s", r->uri, death.why);
     }
-    return r->ready ? PLIM_OK : give_up_device(r, &death, err);
+    return r->ready ? PLIM_OK : fail_device(r, &death, err);
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ static double timing_seconds(const struct plim_remote *r)
 
 /* Asks the worker to run a setting. The reply is RESULT or FAILED. */
 static enum plim_dialogue_outcome
-ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_run_mode mode,
+request_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_run_mode mode,
            struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
 {
     struct plim_message request = {
@@ -235,7 +235,7 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
         struct plim_message reply;
         enum plim_status st = ensure_open(r, err);
         if (st) return st;
-        enum plim_dialogue_outcome outcome = ask_to_run(r, setting, mode, &reply, &death, err);
+        enum plim_dialogue_outcome outcome = request_run(r, setting, mode, &reply, &death, err);
         if (outcome == PLIM_DIALOGUE_REPLIED && accept(r, &reply, &death)) {
             *result = reply.result;
             return PLIM_OK;
@@ -267,7 +267,7 @@ static struct past_run *find_past(struct plim_remote *r, const struct plim_setti
 
 /* If the GPU ran out of memory before the budget was used up, runs the setting again in a new worker, to exclude a leak
  * of the old one. */
-static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
+static enum plim_status retry_refused(struct plim_remote *r, const struct plim_setting *setting,
                                           enum plim_run_mode mode,
                                           struct plim_message_result *result,
                                           struct plim_error *err)
@@ -321,7 +321,7 @@ static bool will_fail_again(enum plim_status verdict)
     return verdict != PLIM_OK && verdict != PLIM_OOM && verdict != PLIM_UNSUPPORTED;
 }
 
-static enum plim_status remember(struct plim_remote *r, const struct plim_setting *setting,
+static enum plim_status store_run(struct plim_remote *r, const struct plim_setting *setting,
                                  enum plim_run_mode mode, const struct plim_replay *replay,
                                  struct plim_error *err)
 {
@@ -349,7 +349,7 @@ enum plim_status plim_remote_run(struct plim_remote *r, const struct plim_settin
         return PLIM_OK;
     }
     enum plim_status st = obtain(r, setting, mode, &result, err);
-    if (!st) st = ask_refused_again(r, setting, mode, &result, err);
+    if (!st) st = retry_refused(r, setting, mode, &result, err);
     if (st) return st;
     if (!result.finite) {
         result.replay.verdict = PLIM_UNSTABLE;
@@ -360,7 +360,7 @@ enum plim_status plim_remote_run(struct plim_remote *r, const struct plim_settin
     }
     *out = result.replay;
     if (out->verdict == PLIM_OK) r->timing = result.timing;
-    return remember(r, setting, mode, out, err);
+    return store_run(r, setting, mode, out, err);
 }
 
 /* --- the interface ---------------------------------------------------------------------------- */

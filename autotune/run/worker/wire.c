@@ -451,7 +451,7 @@ enum plim_status plim_wire_send(struct plim_wire *wire, const struct plim_messag
 }
 
 /* Decodes the message at the start of the buffer. PLIM_TIMEOUT: it is incomplete. */
-static enum plim_status take_message(struct plim_wire *wire, struct plim_message *out)
+static enum plim_status decode_message(struct plim_wire *wire, struct plim_message *out)
 {
     switch (plim_wire_decode(wire->buffer, wire->count, out, &wire->used)) {
     case PLIM_WIRE_MESSAGE:
@@ -475,7 +475,7 @@ enum plim_status plim_wire_receive(struct plim_wire *wire, struct plim_message *
     wire->count -= wire->used;
     wire->used = 0;
     for (;;) {
-        enum plim_status st = take_message(wire, out);
+        enum plim_status st = decode_message(wire, out);
         if (st != PLIM_TIMEOUT) return st;
         ssize_t n = recv(wire->fd, wire->buffer + wire->count, PLIM_WIRE_MAX_BYTES - wire->count,
                          MSG_DONTWAIT);

@@ -32,7 +32,7 @@ static enum plim_status reply(struct worker *w)
     return plim_wire_send(&w->wire, &w->out, -1);
 }
 
-static enum plim_status tell_phase(struct worker *w, enum plim_worker_phase phase, int step)
+static enum plim_status send_phase(struct worker *w, enum plim_worker_phase phase, int step)
 {
     struct plim_message message = {
         .kind = PLIM_MESSAGE_PHASE, .id = w->in.id, .phase = {.phase = phase, .step = step}};
@@ -52,7 +52,7 @@ static enum plim_status serve_reduce(struct worker *w)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_all_reduce measured;
-    enum plim_status st = tell_phase(w, PLIM_PHASE_REDUCING, 0);
+    enum plim_status st = send_phase(w, PLIM_PHASE_REDUCING, 0);
     if (st) return st;
     st = plim_all_reduce_measure(w->in.reduce.gpus, &measured, &err);
     if (st) return fail(w, st, &err);
@@ -76,7 +76,7 @@ static enum plim_status serve_open(struct worker *w)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     const struct plim_message_open *open = &w->in.open;
-    enum plim_status st = tell_phase(w, PLIM_PHASE_OPENING, 0);
+    enum plim_status st = send_phase(w, PLIM_PHASE_OPENING, 0);
     if (st) return st;
     w->all_reduce = open->all_reduce;
     w->leaks.may_leak_bytes = open->leak_bytes;
@@ -166,7 +166,7 @@ static enum plim_status worker_measure(struct worker *w, struct plim_measured_st
         plim_measure_summarise(steps, &result->timing);
         return PLIM_OK;
     }
-    enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
+    enum plim_status st = send_phase(w, PLIM_PHASE_TIMING, 0);
     if (!st) st = plim_measure(repeat_step, &repeats, &w->warmth, steps, allowed, &result->timing);
     result->finite &= repeats.finite;
     if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
@@ -181,7 +181,7 @@ static enum plim_status run_steps(struct worker *w, struct plim_message_result *
     struct plim_replay_step step = {0};
     struct plim_measured_steps steps = {.count = 0};
     for (int i = 1; i <= PLIM_REPLAY_STEPS; i++) {
-        enum plim_status st = tell_phase(w, PLIM_PHASE_STEP, i);
+        enum plim_status st = send_phase(w, PLIM_PHASE_STEP, i);
         if (st) return st;
         if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
         result->finite &= is_good(w, &step);
@@ -212,7 +212,7 @@ static enum plim_status replay(struct worker *w, struct plim_message_result *res
 /* Frees all memory and counts what is missing. */
 static enum plim_status clear(struct worker *w, struct plim_message_result *result)
 {
-    enum plim_status st = tell_phase(w, PLIM_PHASE_CLEARING, 0);
+    enum plim_status st = send_phase(w, PLIM_PHASE_CLEARING, 0);
     plim_replayer_destroy(&w->replayer);
     if (!st) st = plim_device_reset(w->device);
     if (st) return st;
@@ -240,7 +240,7 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     struct plim_allocator_config allocator = w->allocator;
     enum plim_status st = PLIM_OK;
     if (!capacity) allocator.memory_fraction = 0;
-    PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
+    PLIM_TRY(send_phase(w, PLIM_PHASE_BUILDING, 0));
     plim_device_limit(w->device, capacity ? capacity : PLIM_UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));

@@ -47,7 +47,7 @@ static int estimate(const struct plim_handle *handle, const struct problem *prob
     return 0;
 }
 
-static int give_algorithms(const struct plim_handle *handle, const struct problem *problem,
+static int return_algorithms(const struct plim_handle *handle, const struct problem *problem,
                            int asked, int *given, struct performance *out)
 {
     int (*query)(const void *, int *);
@@ -72,7 +72,7 @@ static int give_algorithms(const struct plim_handle *handle, const struct proble
     return 0;
 }
 
-static int give_bytes(const struct plim_handle *handle, const struct problem *problem,
+static int return_bytes(const struct plim_handle *handle, const struct problem *problem,
                       int algorithm, size_t *out)
 {
     int64_t bytes = 0;
@@ -81,7 +81,7 @@ static int give_bytes(const struct plim_handle *handle, const struct problem *pr
     return failed;
 }
 
-static int give_count(const struct plim_handle *handle, enum plim_dnn_pass pass, int *count)
+static int return_count(const struct plim_handle *handle, enum plim_dnn_pass pass, int *count)
 {
     if (!handle || !count) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     *count = algorithm_counts[pass];
@@ -94,7 +94,7 @@ static int give_count(const struct plim_handle *handle, enum plim_dnn_pass pass,
 
 ANSWER int cudnnGetConvolutionForwardAlgorithmMaxCount(const struct plim_handle *handle, int *count)
 {
-    return give_count(handle, PLIM_DNN_FORWARD, count);
+    return return_count(handle, PLIM_DNN_FORWARD, count);
 }
 
 ANSWER int cudnnGetConvolutionForwardAlgorithm_v7(const struct plim_handle *handle, const void *x,
@@ -102,7 +102,7 @@ ANSWER int cudnnGetConvolutionForwardAlgorithm_v7(const struct plim_handle *hand
                                                   const void *y, int asked, int *given,
                                                   struct performance *out)
 {
-    return give_algorithms(handle, FORWARD, asked, given, out);
+    return return_algorithms(handle, FORWARD, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionForwardAlgorithm(const struct plim_handle *handle, const void *x,
@@ -110,7 +110,7 @@ ANSWER int cudnnFindConvolutionForwardAlgorithm(const struct plim_handle *handle
                                                 const void *y, int asked, int *given,
                                                 struct performance *out)
 {
-    return give_algorithms(handle, FORWARD, asked, given, out);
+    return return_algorithms(handle, FORWARD, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionForwardAlgorithmEx(const struct plim_handle *handle, const void *x,
@@ -121,14 +121,14 @@ ANSWER int cudnnFindConvolutionForwardAlgorithmEx(const struct plim_handle *hand
                                                   void *workspace, size_t workspace_bytes)
 {
     (void)x_data, (void)w_data, (void)y_data, (void)workspace, (void)workspace_bytes;
-    return give_algorithms(handle, FORWARD, asked, given, out);
+    return return_algorithms(handle, FORWARD, asked, given, out);
 }
 
 ANSWER int cudnnGetConvolutionForwardWorkspaceSize(const struct plim_handle *handle, const void *x,
                                                    const void *w, const void *convolution,
                                                    const void *y, int algorithm, size_t *bytes)
 {
-    return give_bytes(handle, FORWARD, algorithm, bytes);
+    return return_bytes(handle, FORWARD, algorithm, bytes);
 }
 
 /* --- gradient of the data --------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ ANSWER int cudnnGetConvolutionForwardWorkspaceSize(const struct plim_handle *han
 ANSWER int cudnnGetConvolutionBackwardDataAlgorithmMaxCount(const struct plim_handle *handle,
                                                             int *count)
 {
-    return give_count(handle, PLIM_DNN_BACKWARD_DATA, count);
+    return return_count(handle, PLIM_DNN_BACKWARD_DATA, count);
 }
 
 ANSWER int cudnnGetConvolutionBackwardDataAlgorithm_v7(const struct plim_handle *handle,
@@ -147,7 +147,7 @@ ANSWER int cudnnGetConvolutionBackwardDataAlgorithm_v7(const struct plim_handle 
                                                        int asked, int *given,
                                                        struct performance *out)
 {
-    return give_algorithms(handle, BACKWARD_DATA, asked, given, out);
+    return return_algorithms(handle, BACKWARD_DATA, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionBackwardDataAlgorithm(const struct plim_handle *handle,
@@ -155,7 +155,7 @@ ANSWER int cudnnFindConvolutionBackwardDataAlgorithm(const struct plim_handle *h
                                                      const void *convolution, const void *dx,
                                                      int asked, int *given, struct performance *out)
 {
-    return give_algorithms(handle, BACKWARD_DATA, asked, given, out);
+    return return_algorithms(handle, BACKWARD_DATA, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionBackwardDataAlgorithmEx(
@@ -164,7 +164,7 @@ ANSWER int cudnnFindConvolutionBackwardDataAlgorithmEx(
     int *given, struct performance *out, void *workspace, size_t workspace_bytes)
 {
     (void)w_data, (void)dy_data, (void)dx_data, (void)workspace, (void)workspace_bytes;
-    return give_algorithms(handle, BACKWARD_DATA, asked, given, out);
+    return return_algorithms(handle, BACKWARD_DATA, asked, given, out);
 }
 
 ANSWER int cudnnGetConvolutionBackwardDataWorkspaceSize(const struct plim_handle *handle,
@@ -172,7 +172,7 @@ ANSWER int cudnnGetConvolutionBackwardDataWorkspaceSize(const struct plim_handle
                                                         const void *convolution, const void *dx,
                                                         int algorithm, size_t *bytes)
 {
-    return give_bytes(handle, BACKWARD_DATA, algorithm, bytes);
+    return return_bytes(handle, BACKWARD_DATA, algorithm, bytes);
 }
 
 /* --- gradient of the filter ------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ ANSWER int cudnnGetConvolutionBackwardDataWorkspaceSize(const struct plim_handle
 ANSWER int cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(const struct plim_handle *handle,
                                                               int *count)
 {
-    return give_count(handle, PLIM_DNN_BACKWARD_FILTER, count);
+    return return_count(handle, PLIM_DNN_BACKWARD_FILTER, count);
 }
 
 ANSWER int cudnnGetConvolutionBackwardFilterAlgorithm_v7(const struct plim_handle *handle,
@@ -191,7 +191,7 @@ ANSWER int cudnnGetConvolutionBackwardFilterAlgorithm_v7(const struct plim_handl
                                                          int asked, int *given,
                                                          struct performance *out)
 {
-    return give_algorithms(handle, BACKWARD_FILTER, asked, given, out);
+    return return_algorithms(handle, BACKWARD_FILTER, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionBackwardFilterAlgorithm(const struct plim_handle *handle,
@@ -200,7 +200,7 @@ ANSWER int cudnnFindConvolutionBackwardFilterAlgorithm(const struct plim_handle 
                                                        int asked, int *given,
                                                        struct performance *out)
 {
-    return give_algorithms(handle, BACKWARD_FILTER, asked, given, out);
+    return return_algorithms(handle, BACKWARD_FILTER, asked, given, out);
 }
 
 ANSWER int cudnnFindConvolutionBackwardFilterAlgorithmEx(
@@ -209,7 +209,7 @@ ANSWER int cudnnFindConvolutionBackwardFilterAlgorithmEx(
     int *given, struct performance *out, void *workspace, size_t workspace_bytes)
 {
     (void)x_data, (void)dy_data, (void)dw_data, (void)workspace, (void)workspace_bytes;
-    return give_algorithms(handle, BACKWARD_FILTER, asked, given, out);
+    return return_algorithms(handle, BACKWARD_FILTER, asked, given, out);
 }
 
 ANSWER int cudnnGetConvolutionBackwardFilterWorkspaceSize(const struct plim_handle *handle,
@@ -217,5 +217,5 @@ ANSWER int cudnnGetConvolutionBackwardFilterWorkspaceSize(const struct plim_hand
                                                           const void *convolution, const void *dw,
                                                           int algorithm, size_t *bytes)
 {
-    return give_bytes(handle, BACKWARD_FILTER, algorithm, bytes);
+    return return_bytes(handle, BACKWARD_FILTER, algorithm, bytes);
 }

@@ -19,7 +19,7 @@ struct plim_dnn_dropout plim_dnn_dropout_of(const void *descriptor)
     return dropout;
 }
 
-static void keep(const void *descriptor, const struct plim_dnn_dropout *dropout)
+static void store_descriptor(const void *descriptor, const struct plim_dnn_dropout *dropout)
 {
     pthread_mutex_lock(&lock);
     size_t i = 0;
@@ -49,7 +49,7 @@ ANSWER int cudnnSetDropoutDescriptor(void *descriptor, const struct plim_handle 
 {
     (void)bytes;
     if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
-    keep(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
+    store_descriptor(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
     return states ? plim_dnn_launch(handle, "cudnnSetDropoutDescriptor", 0,
                                     (const void *const *)&states, 1, NULL)
                   : 0;
@@ -61,7 +61,7 @@ ANSWER int cudnnRestoreDropoutDescriptor(void *descriptor, const struct plim_han
 {
     (void)bytes;
     if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
-    keep(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
+    store_descriptor(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
     return 0;
 }
 

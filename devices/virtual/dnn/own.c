@@ -153,14 +153,14 @@ static int64_t config_bytes(const struct own *config)
 
 /* --- reading attributes ----------------------------------------------------------------------- */
 
-static int give_number(int64_t number, int64_t asked, int64_t *count, void *values)
+static int return_number(int64_t number, int64_t asked, int64_t *count, void *values)
 {
     if (count) *count = 1;
     if (values && asked > 0) memcpy(values, &number, sizeof(number));
     return 0;
 }
 
-static int give_shared_memory(int64_t asked, int64_t *count, void *values)
+static int return_shared_memory(int64_t asked, int64_t *count, void *values)
 {
     if (count) *count = 1;
     if (values && asked > 0) memset(values, 0, sizeof(int32_t));
@@ -168,7 +168,7 @@ static int give_shared_memory(int64_t asked, int64_t *count, void *values)
 }
 
 /* Returns the single configuration, of the single engine. */
-static int give_results(const struct own *heuristics, int64_t asked, int64_t *count, void *values)
+static int return_results(const struct own *heuristics, int64_t asked, int64_t *count, void *values)
 {
     void *graph = held_by(heuristics, DNN_HEURISTICS_GRAPH, 0), *engine = NULL, *config;
     if (!graph) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
@@ -183,7 +183,7 @@ static int give_results(const struct own *heuristics, int64_t asked, int64_t *co
 }
 
 /* Returns an attribute that was set. Descriptors are copied into those that the caller has created. */
-static int give_value(const struct value *value, int64_t asked, int64_t *count, void *values)
+static int return_value(const struct value *value, int64_t asked, int64_t *count, void *values)
 {
     int64_t given = asked < value->count ? asked : value->count;
     if (count) *count = value->count;
@@ -212,13 +212,13 @@ static int get(const void *descriptor, int attribute, int type, int64_t asked, i
     (void)type;
     const struct own *own = descriptor;
     const struct value *value = find(own, attribute);
-    if (value) return give_value(value, asked, count, values);
-    if (attribute == DNN_HEURISTICS_RESULTS) return give_results(own, asked, count, values);
+    if (value) return return_value(value, asked, count, values);
+    if (attribute == DNN_HEURISTICS_RESULTS) return return_results(own, asked, count, values);
     if (attribute == DNN_CONFIG_WORKSPACE)
-        return give_number(config_bytes(own), asked, count, values);
-    if (attribute == DNN_CONFIG_SHARED_MEMORY) return give_shared_memory(asked, count, values);
-    if (attribute == DNN_GRAPH_ENGINE_COUNT) return give_number(1, asked, count, values);
-    if (attribute == DNN_ENGINE_INDEX) return give_number(0, asked, count, values);
+        return return_number(config_bytes(own), asked, count, values);
+    if (attribute == DNN_CONFIG_SHARED_MEMORY) return return_shared_memory(asked, count, values);
+    if (attribute == DNN_GRAPH_ENGINE_COUNT) return return_number(1, asked, count, values);
+    if (attribute == DNN_ENGINE_INDEX) return return_number(0, asked, count, values);
     if (count) *count = 0; /* no knobs, no notes */
     return 0;
 }

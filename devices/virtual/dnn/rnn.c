@@ -119,7 +119,7 @@ static struct part bias_part(const struct rnn *rnn, int64_t pseudo_layer, int64_
     return (struct part){offset + index * rnn->hidden, rnn->hidden, 1};
 }
 
-static int give_part(const struct rnn *rnn, const struct part *part, void *descriptor, char *space,
+static int return_part(const struct rnn *rnn, const struct part *part, void *descriptor, char *space,
                      void **at)
 {
     int (*set)(void *, int, int, const int *, const int *);
@@ -146,8 +146,8 @@ ANSWER int cudnnGetRNNWeightParams(const struct plim_handle *handle, const void 
         return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     struct part of_matrix = matrix_part(&rnn, pseudo_layer, index);
     struct part of_bias = bias_part(&rnn, pseudo_layer, index);
-    int failed = give_part(&rnn, &of_matrix, matrix, space, matrix_at);
-    return failed ? failed : give_part(&rnn, &of_bias, bias, space, bias_at);
+    int failed = return_part(&rnn, &of_matrix, matrix, space, matrix_at);
+    return failed ? failed : return_part(&rnn, &of_bias, bias, space, bias_at);
 }
 
 /* --- workspace and reserve space -------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static void drop(int device)
 }
 
 /* Destroys the context after its last user has released it, unless a runtime is loaded, which may still use it. */
-static void let_go(int device)
+static void destroy_unused(int device)
 {
     const struct gpu *gpu = &gpus[device];
     if (gpu->retained || gpu->created || !gpu->is_ours) return;
@@ -121,7 +121,7 @@ ANSWER int cuDevicePrimaryCtxRelease_v2(int device)
     if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     if (!gpus[device].retained) return GPU_INVALID_CONTEXT;
     gpus[device].retained--;
-    let_go(device);
+    destroy_unused(device);
     return GPU_OK;
 }
 ALSO(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease)
@@ -230,7 +230,7 @@ ANSWER int cuCtxDestroy_v2(void *context)
     if (device < 0 || !gpus[device].created) return GPU_INVALID_CONTEXT;
     if (current() == device) failed = cuCtxPopCurrent_v2(NULL);
     gpus[device].created--;
-    let_go(device);
+    destroy_unused(device);
     return failed;
 }
 ALSO(cuCtxDestroy_v2, cuCtxDestroy)

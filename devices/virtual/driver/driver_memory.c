@@ -132,7 +132,7 @@ static struct heap_block range_of(const struct heap_block *block)
     return range;
 }
 
-static int put_attribute(void *out, enum pointer_attribute attribute, uintptr_t at,
+static int store_attribute(void *out, enum pointer_attribute attribute, uintptr_t at,
                          const struct heap_block *block)
 {
     bool is_managed = block->kind == HEAP_MANAGED, is_host = block->kind == HEAP_HOST;
@@ -170,7 +170,7 @@ ANSWER int cuPointerGetAttribute(void *out, int attribute, uintptr_t at)
     int failed = plim_driver_ready();
     if (failed) return failed;
     if (!out || !plim_heap_find(at, &block)) return GPU_INVALID_VALUE;
-    return put_attribute(out, (enum pointer_attribute)attribute, at, &block);
+    return store_attribute(out, (enum pointer_attribute)attribute, at, &block);
 }
 
 static size_t bytes_of(int attribute)
@@ -192,7 +192,7 @@ ANSWER int cuPointerGetAttributes(unsigned count, const int *attributes, void **
     for (unsigned i = 0; i < count; i++) {
         if (attributes[i] <= 0 || attributes[i] > BLOCK_ID) return GPU_INVALID_VALUE;
         memset(out[i], 0, bytes_of(attributes[i]));
-        if (is_known) put_attribute(out[i], (enum pointer_attribute)attributes[i], at, &block);
+        if (is_known) store_attribute(out[i], (enum pointer_attribute)attributes[i], at, &block);
         else if (attributes[i] == ORDINAL) put32(out[i], (uint32_t)-2);
     }
     return GPU_OK;

@@ -40,7 +40,7 @@ static void in_child(void)
     plim_self_unlock();
 }
 
-static void see_all(void)
+static void show_all(void)
 {
     self.count = self.machine->gpu_count;
     for (int i = 0; i < self.count; i++) self.visible[i] = i;
@@ -66,7 +66,7 @@ static void read_visible(void)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     if (!text) {
-        see_all();
+        show_all();
         return;
     }
     while (*text) {
@@ -94,7 +94,7 @@ void plim_self_uuid_text(const uint8_t *uuid, char out[64])
 
 void plim_self_observe(void)
 {
-    if (plim_self_machine()) see_all();
+    if (plim_self_machine()) show_all();
 }
 
 static void leave(void)

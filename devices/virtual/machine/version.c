@@ -9,7 +9,7 @@ struct wanted {
     char path[4096];
 };
 
-static int look(struct dl_phdr_info *info, size_t size, void *user)
+static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     struct wanted *wanted = user;
@@ -23,7 +23,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *user)
 void *plim_version_library(const char *name)
 {
     struct wanted wanted = {.name = name};
-    if (!dl_iterate_phdr(look, &wanted)) return NULL;
+    if (!dl_iterate_phdr(visit_library, &wanted)) return NULL;
     return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
@@ -42,13 +42,13 @@ bool plim_version_property(const char *library, const char *function, const int 
 
 int plim_version_linked;
 
-static int ask_runtime(void)
+static int query_runtime(void)
 {
     typedef int query(int *);
     int version = PLIM_VERSION_DRIVER;
     struct wanted old = {.name = "libcudart.so.11"};
     /* The runtime of CUDA 11 looks for a driver before it returns its version. */
-    if (dl_iterate_phdr(look, &old)) return PLIM_VERSION_OLDEST;
+    if (dl_iterate_phdr(visit_library, &old)) return PLIM_VERSION_OLDEST;
     void *library = plim_version_library("libcudart.so");
     void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
     query *function;
@@ -60,7 +60,7 @@ static int ask_runtime(void)
 int plim_version_runtime(void)
 {
     static int version;
-    if (!version) version = plim_version_linked ? plim_version_linked : ask_runtime();
+    if (!version) version = plim_version_linked ? plim_version_linked : query_runtime();
     return version;
 }
 

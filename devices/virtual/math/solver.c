@@ -110,14 +110,14 @@ static int64_t jacobi_numbers(int64_t n) { return n * n + 36 * n + 1900; }
 
 static int64_t singular_numbers(int64_t n) { return 2 * n * n + 72 * n; }
 
-static int give(int64_t numbers, int *out)
+static int return_number(int64_t numbers, int *out)
 {
     if (numbers < 0 || !out) return MATH_INVALID_VALUE;
     *out = numbers < INT32_MAX ? (int)numbers : INT32_MAX;
     return MATH_OK;
 }
 
-static int give_bytes(int64_t n, size_t bytes, size_t *device, size_t *host)
+static int return_bytes(int64_t n, size_t bytes, size_t *device, size_t *host)
 {
     if (n < 0 || !device || !host) return MATH_INVALID_VALUE;
     *device = bytes;
@@ -161,7 +161,7 @@ static int work(const char *name, handle_type handle, const void *read, const vo
     ANSWER int name##_bufferSize(handle_type handle, int half, int n, void *a, int leading,        \
                                  int *numbers)                                                     \
     {                                                                                              \
-        return give(n < 0 ? n : (int64_t)(cholesky_bytes(n) / width_of_name(#name)), numbers);     \
+        return return_number(n < 0 ? n : (int64_t)(cholesky_bytes(n) / width_of_name(#name)), numbers);     \
     }                                                                                              \
     ANSWER int name(handle_type handle, int half, int n, void *a, int leading, void *area,         \
                     int numbers, int *info) WORK(name, a, info, 1, a)                              \
@@ -181,7 +181,7 @@ ALL(POTRS, potrs)
     ANSWER int name##_bufferSize(handle_type handle, int m, int n, void *a, int leading,           \
                                  int *numbers)                                                     \
     {                                                                                              \
-        return give(n < 0 ? n : lu_bytes(n) / (int64_t)width_of_name(#name), numbers);             \
+        return return_number(n < 0 ? n : lu_bytes(n) / (int64_t)width_of_name(#name), numbers);             \
     }                                                                                              \
     ANSWER int name(handle_type handle, int m, int n, void *a, int leading, void *area,            \
                     int *pivots, int *info) WORK(name, a, info, 1, a, pivots)
@@ -205,7 +205,7 @@ ALL(SYTRF, sytrf)
     ANSWER int name##_bufferSize(handle_type handle, int m, int n, void *a, int leading,           \
                                  int *numbers)                                                     \
     {                                                                                              \
-        return give(n < 0 ? n : qr_numbers(n) + BLOCK, numbers);                                   \
+        return return_number(n < 0 ? n : qr_numbers(n) + BLOCK, numbers);                                   \
     }                                                                                              \
     ANSWER int name(handle_type handle, int m, int n, void *a, int leading, void *factors,         \
                     void *area, int numbers, int *info) WORK(name, a, info, 1, a, factors)
@@ -215,7 +215,7 @@ ALL(GEQRF, geqrf)
     ANSWER int name##_bufferSize(handle_type handle, int m, int n, int k, const void *a,           \
                                  int leading, const void *factors, int *numbers)                   \
     {                                                                                              \
-        return give(n < 0 ? n : q_numbers(n), numbers);                                            \
+        return return_number(n < 0 ? n : q_numbers(n), numbers);                                            \
     }                                                                                              \
     ANSWER int name(handle_type handle, int m, int n, int k, void *a, int leading,                 \
                     const void *factors, void *area, int numbers, int *info)                       \
@@ -228,7 +228,7 @@ COMPLEX(ORGQR, ungqr)
                                  const void *a, int leading, const void *factors, const void *c,   \
                                  int c_leading, int *numbers)                                      \
     {                                                                                              \
-        return give(m < 0 || n < 0 ? -1 : times_q_numbers(larger(m, n)), numbers);                 \
+        return return_number(m < 0 || n < 0 ? -1 : times_q_numbers(larger(m, n)), numbers);                 \
     }                                                                                              \
     ANSWER int name(handle_type handle, int side, int form, int m, int n, int k, const void *a,    \
                     int leading, const void *factors, void *c, int c_leading, void *area,          \
@@ -252,7 +252,7 @@ ALL(GESVD, gesvd)
                                  int u_leading, const void *v, int v_leading, int *numbers,        \
                                  void *options)                                                    \
     {                                                                                              \
-        return give(n < 0 ? n : singular_numbers(n), numbers);                                     \
+        return return_number(n < 0 ? n : singular_numbers(n), numbers);                                     \
     }                                                                                              \
     ANSWER int name(handle_type handle, int wants, int is_thin, int m, int n, void *a,             \
                     int leading, void *s, void *u, int u_leading, void *v, int v_leading,          \
@@ -295,7 +295,7 @@ COMPLEX(SYEVD, heevd)
     ANSWER int name##_bufferSize(handle_type handle, int wants, int half, int n, const void *a,    \
                                  int leading, const void *w, int *numbers, void *options)          \
     {                                                                                              \
-        return give(n < 0 ? n : jacobi_numbers(n), numbers);                                       \
+        return return_number(n < 0 ? n : jacobi_numbers(n), numbers);                                       \
     }                                                                                              \
     ANSWER int name(handle_type handle, int wants, int half, int n, void *a, int leading, void *w, \
                     void *area, int numbers, int *info, void *options)                             \
@@ -314,7 +314,7 @@ COMPLEX(SYEVJ, heevj)
 ANSWER int cusolverDnXpotrf_bufferSize(handle_type handle, void *options, int half, int64_t n, int type, const void *a,
                                        int64_t leading, int compute, size_t *device, size_t *host)
 {
-    return give_bytes(n, n < 0 ? 0 : cholesky_bytes(n), device, host);
+    return return_bytes(n, n < 0 ? 0 : cholesky_bytes(n), device, host);
 }
 
 ANSWER int cusolverDnXpotrf(handle_type handle, void *options, int half, int64_t n, int type, void *a, int64_t leading,
@@ -329,7 +329,7 @@ ANSWER int cusolverDnXgeqrf_bufferSize(handle_type handle, void *options, int64_
                                        int64_t leading, int factor_type, const void *factors, int compute,
                                        size_t *device, size_t *host)
 {
-    return give_bytes(n, n < 0 ? 0 : (size_t)qr_numbers(n) * width_of(type) + 128, device, host);
+    return return_bytes(n, n < 0 ? 0 : (size_t)qr_numbers(n) * width_of(type) + 128, device, host);
 }
 
 ANSWER int cusolverDnXgeqrf(handle_type handle, void *options, int64_t m, int64_t n, int type, void *a, int64_t leading,
@@ -341,7 +341,7 @@ ANSWER int cusolverDnXsyevd_bufferSize(handle_type handle, void *options, int wa
                                        const void *a, int64_t leading, int w_type, const void *w, int compute,
                                        size_t *device, size_t *host)
 {
-    return give_bytes(n, n < 0 ? 0 : (size_t)eigen_numbers(n) * width_of(type), device, host);
+    return return_bytes(n, n < 0 ? 0 : (size_t)eigen_numbers(n) * width_of(type), device, host);
 }
 
 ANSWER int cusolverDnXsyevd(handle_type handle, void *options, int wants, int half, int64_t n, int type, void *a,
@@ -354,7 +354,7 @@ ANSWER int cusolverDnXsyevBatched_bufferSize(handle_type handle, void *options, 
                                              int compute, size_t *device, size_t *host, int64_t batch)
 {
     enum { OF_MATRIX = 71800 }; /* numbers per matrix, measured with 100 matrices of 8 rows */
-    return give_bytes(n, (size_t)batch * (OF_MATRIX + (size_t)(n * n)) * width_of(type), device, host);
+    return return_bytes(n, (size_t)batch * (OF_MATRIX + (size_t)(n * n)) * width_of(type), device, host);
 }
 
 ANSWER int cusolverDnXsyevBatched(handle_type handle, void *options, int wants, int half, int64_t n, int type, void *a,

@@ -107,7 +107,7 @@ static uintptr_t find_place(int device, size_t bytes)
     return (uintptr_t)at;
 }
 
-static void leave_place(const struct heap_block *block)
+static void release_address(const struct heap_block *block)
 {
     if (block->at >= heap.end) plim_address_space_release(&heap.spaces[block->device], block->at);
 }
@@ -205,7 +205,7 @@ int plim_heap_allocate(int device, size_t bytes, uintptr_t *at)
     bool paid = shares ? change_small(device, small) : plim_self_allocate(device, block.cost_bytes);
     if (paid) block.at = find_place(device, bytes);
     int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
-    if (failed && block.at) leave_place(&block);
+    if (failed && block.at) release_address(&block);
     if (failed && paid && shares) change_small(device, -small);
     if (failed && paid && !shares) plim_self_free(device, block.cost_bytes);
     if (!failed) plim_watch_allocation(device, block.at, (int64_t)bytes, cuda_stream);
@@ -226,7 +226,7 @@ int plim_heap_free(uintptr_t at)
     if (!at) return GPU_OK;
     if (!plim_heap_remove(at, HEAP_DEVICE, &block)) return GPU_INVALID_VALUE;
     plim_self_lock();
-    leave_place(&block);
+    release_address(&block);
     pay_back(&block);
     plim_watch_free(block.device, at, (int64_t)block.bytes);
     plim_self_unlock();
@@ -241,7 +241,7 @@ void plim_heap_drop(int device)
         if (block.device != device || block.kind != HEAP_DEVICE) continue;
         erase(i);
         plim_shadow_clear_locked(block.at, block.bytes);
-        leave_place(&block);
+        release_address(&block);
         pay_back(&block);
     }
     plim_self_unlock();

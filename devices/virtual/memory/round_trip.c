@@ -12,7 +12,7 @@ static struct trip {
 } trips[TRIPS];
 static size_t next;
 
-static void forget_locked(struct trip *trip)
+static void clear_locked(struct trip *trip)
 {
     plim_shadow_clear_locked(trip->at, trip->bytes);
     trip->bytes = 0;
@@ -25,9 +25,9 @@ void plim_round_trip_record(uintptr_t from, const void *to, size_t bytes, unsign
     bool is_trip = bytes > NUMBER && known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED);
     plim_self_lock();
     for (size_t i = 0; i < TRIPS; i++)
-        if (trips[i].at < at + bytes && at < trips[i].at + trips[i].bytes) forget_locked(&trips[i]);
+        if (trips[i].at < at + bytes && at < trips[i].at + trips[i].bytes) clear_locked(&trips[i]);
     if (is_trip) {
-        forget_locked(&trips[next]);
+        clear_locked(&trips[next]);
         trips[next] = (struct trip){.at = at, .bytes = bytes};
         next = (next + 1) % TRIPS;
     }

@@ -137,7 +137,7 @@ static void splice(size_t first, size_t end, const struct entry *with, size_t co
 
 /* Replaces the range by `entry`, or clears it if that is NULL. Entries that reach beyond the range keep their outer
  * parts. */
-static void put_locked(uintptr_t at, size_t bytes, const struct entry *entry)
+static void insert_locked(uintptr_t at, size_t bytes, const struct entry *entry)
 {
     struct entry with[3];
     size_t count = 0, first = find(at), end = first;
@@ -152,10 +152,10 @@ static void put_locked(uintptr_t at, size_t bytes, const struct entry *entry)
     splice(first, end, with, count);
 }
 
-static void put(const struct entry *entry)
+static void insert(const struct entry *entry)
 {
     plim_self_lock();
-    put_locked(entry->at, entry->bytes, entry);
+    insert_locked(entry->at, entry->bytes, entry);
     plim_self_unlock();
 }
 
@@ -163,7 +163,7 @@ void plim_shadow_clear_locked(uintptr_t at, size_t bytes)
 {
     size_t i = bytes ? find(at) : 0;
     if (bytes && i < shadow.entries.count && shadow.entries.items[i].at < at + bytes)
-        put_locked(at, bytes, NULL);
+        insert_locked(at, bytes, NULL);
 }
 
 void plim_shadow_clear(uintptr_t at, size_t bytes)
@@ -178,7 +178,7 @@ void plim_shadow_clear(uintptr_t at, size_t bytes)
 void plim_shadow_spoil_as(uintptr_t at, size_t bytes, unsigned char unknown, const char *writer)
 {
     if (bytes)
-        put(&(struct entry){.at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = unknown});
+        insert(&(struct entry){.at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = unknown});
 }
 
 void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
@@ -193,7 +193,7 @@ static bool is_even(const void *from, size_t bytes)
     return bytes > sizeof(uint64_t) && !memcmp(data, data + sizeof(uint64_t), bytes - sizeof(uint64_t));
 }
 
-static void hold(uintptr_t at, const void *from, const unsigned char *known, unsigned char all,
+static void store_entry(uintptr_t at, const void *from, const unsigned char *known, unsigned char all,
                  size_t bytes, const char *writer)
 {
     if (!known && is_even(from, bytes)) {
@@ -204,7 +204,7 @@ static void hold(uintptr_t at, const void *from, const unsigned char *known, uns
     struct value *value = make_value(bytes, known != NULL);
     if (value) memcpy(value->data, from, bytes);
     if (value && known) memcpy(value->known, known, bytes);
-    put_locked(at, bytes,
+    insert_locked(at, bytes,
                &(struct entry){.at = at,
                                .bytes = bytes,
                                .value = value,
@@ -216,7 +216,7 @@ static void hold(uintptr_t at, const void *from, const unsigned char *known, uns
 
 void plim_shadow_write(uintptr_t at, const void *from, size_t bytes)
 {
-    if (bytes) hold(at, from, NULL, PLIM_KNOWN, bytes, NULL);
+    if (bytes) store_entry(at, from, NULL, PLIM_KNOWN, bytes, NULL);
 }
 
 void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *known, size_t bytes,
@@ -229,7 +229,7 @@ void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *know
     else if (is_even && !(known[0] & PLIM_KNOWN))
         plim_shadow_spoil_as(at, bytes, known[0], writer);
     else
-        hold(at, from, is_even ? NULL : known, known[0], bytes, writer);
+        store_entry(at, from, is_even ? NULL : known, known[0], bytes, writer);
 }
 
 void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, unsigned char known,
@@ -239,7 +239,7 @@ void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, u
     if (!bytes) return;
     for (size_t i = 0; i < sizeof(pattern); i += element_bytes)
         memcpy((char *)&pattern + i, element, element_bytes);
-    put(&(struct entry){
+    insert(&(struct entry){
         .at = at, .bytes = bytes, .pattern = pattern, .kind = FILLED, .known = known});
 }
 
@@ -250,7 +250,7 @@ void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *sour
     struct value *value = make_value(0, false);
     if (value) value->source = *source;
     if (bytes)
-        put_locked(at, bytes,
+        insert_locked(at, bytes,
                    &(struct entry){.at = at,
                                    .bytes = bytes,
                                    .value = value,
@@ -276,7 +276,7 @@ void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes)
     }
     plim_shadow_clear_locked(to, bytes);
     for (size_t i = 0; i < found.count; i++)
-        put_locked(found.items[i].at, found.items[i].bytes, &found.items[i]);
+        insert_locked(found.items[i].at, found.items[i].bytes, &found.items[i]);
     plim_self_unlock();
     PLIM_ARRAY_FINISH(&found);
 }
@@ -326,7 +326,7 @@ static unsigned read_part(const struct entry *part, unsigned char *out, unsigned
 
 /* Returns the part of an entry that starts at `at`, at most `bytes` long, with a reference to its value. Before the
  * next entry: a part of kind SPOILT with state PLIM_NEVER. */
-static struct entry take_part(uintptr_t at, size_t bytes)
+static struct entry retain_part(uintptr_t at, size_t bytes)
 {
     plim_self_lock();
     size_t i = find(at);
@@ -342,7 +342,7 @@ static struct entry take_part(uintptr_t at, size_t bytes)
     return part;
 }
 
-static void give_part(const struct entry *part)
+static void release_part(const struct entry *part)
 {
     if (!part->value) return;
     plim_self_lock();
@@ -356,9 +356,9 @@ unsigned plim_shadow_load(uintptr_t at, void *out, unsigned char *known, size_t 
     unsigned char *to = out;
     memset(out, 0, bytes);
     for (size_t done = 0; done < bytes;) {
-        struct entry part = take_part(at + done, bytes - done);
+        struct entry part = retain_part(at + done, bytes - done);
         bits |= read_part(&part, to + done, known ? known + done : NULL);
-        give_part(&part);
+        release_part(&part);
         done += part.bytes;
     }
     return bits;
@@ -386,7 +386,7 @@ unsigned plim_shadow_survey(uintptr_t at, size_t bytes)
 bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, void *element,
                            unsigned char *known)
 {
-    struct entry part = take_part(at, bytes);
+    struct entry part = retain_part(at, bytes);
     unsigned char pattern[sizeof(part.pattern)];
     bool is_filled = part.kind == FILLED && part.bytes == bytes;
     if (is_filled) {
@@ -396,14 +396,14 @@ bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, voi
         memcpy(element, pattern, element_bytes);
         *known = part.known;
     }
-    give_part(&part);
+    release_part(&part);
     return is_filled;
 }
 
 bool plim_shadow_is_spoilt(uintptr_t at, size_t bytes, unsigned char *known)
 {
-    struct entry part = take_part(at, bytes);
-    give_part(&part);
+    struct entry part = retain_part(at, bytes);
+    release_part(&part);
     *known = part.known;
     return part.kind == SPOILT && part.bytes == bytes;
 }

@@ -55,7 +55,7 @@ bool plim_vmm_reservation(uintptr_t at, struct heap_block *out)
     return found;
 }
 
-static void forget_reservation(uintptr_t at)
+static void remove_reservation(uintptr_t at)
 {
     plim_self_lock();
     size_t i = 0;
@@ -80,7 +80,7 @@ int plim_vmm_unreserve(uintptr_t at, size_t bytes)
         return GPU_INVALID_VALUE;
     if (!is_free(at, bytes)) return GPU_INVALID_VALUE;
     plim_heap_remove(at, HEAP_RESERVED, NULL);
-    forget_reservation(at);
+    remove_reservation(at);
     return GPU_OK;
 }
 
@@ -114,18 +114,18 @@ static void refer_to(struct plim_vmm_handle *handle)
 }
 
 /* The caller holds the lock. */
-static void forget_exported(const struct plim_vmm_handle *handle)
+static void remove_exported(const struct plim_vmm_handle *handle)
 {
     size_t i = 0;
     while (i < exported.count && exported.items[i] != handle) i++;
     if (i < exported.count) exported.items[i] = exported.items[--exported.count];
 }
 
-static void let_go(struct plim_vmm_handle *handle)
+static void release_handle(struct plim_vmm_handle *handle)
 {
     plim_self_lock();
     bool is_last = --handle->references == 0;
-    if (is_last && handle->exported) forget_exported(handle);
+    if (is_last && handle->exported) remove_exported(handle);
     if (is_last && !handle->is_imported) {
         plim_self_free(handle->device, (int64_t)handle->bytes);
         plim_self_process()->frees++;
@@ -137,7 +137,7 @@ static void let_go(struct plim_vmm_handle *handle)
 int plim_vmm_release(struct plim_vmm_handle *handle)
 {
     if (!handle) return GPU_INVALID_VALUE;
-    let_go(handle);
+    release_handle(handle);
     return GPU_OK;
 }
 
@@ -155,7 +155,7 @@ int plim_vmm_map(uintptr_t at, size_t bytes, struct plim_vmm_handle *handle)
                                .device = handle->device, .owner = handle};
     refer_to(handle);
     int failed = plim_heap_add(&block, NULL);
-    if (failed) let_go(handle);
+    if (failed) release_handle(handle);
     return failed;
 }
 
@@ -177,7 +177,7 @@ static bool each_mapping(uintptr_t at, size_t bytes, void (*visit)(const struct 
 
 static void unmap_one(const struct heap_block *block)
 {
-    if (plim_heap_remove(block->at, HEAP_MAPPED, NULL)) let_go(block->owner);
+    if (plim_heap_remove(block->at, HEAP_MAPPED, NULL)) release_handle(block->owner);
 }
 
 int plim_vmm_unmap(uintptr_t at, size_t bytes)

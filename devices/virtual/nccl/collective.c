@@ -45,7 +45,7 @@ static bool read_part(struct nccl_result *result, int rank, unsigned char *into)
 
 /* Places the parts side by side, or takes the share of each that is for this rank. Returns false if no part is
  * known. */
-static bool put_together(struct nccl_result *result, unsigned char *part)
+static bool combine_parts(struct nccl_result *result, unsigned char *part)
 {
     const struct nccl_call *call = &result->call;
     const struct nccl_comm *comm = call->comm;
@@ -90,7 +90,7 @@ static void resolve(struct nccl_result *result)
     result->bytes = calloc(1, call->to_bytes + 1);
     result->is_resolved = true;
     if (part && result->bytes &&
-        (is_reduction(call->kind) ? reduce(result, part) : put_together(result, part))) {
+        (is_reduction(call->kind) ? reduce(result, part) : combine_parts(result, part))) {
         free(part);
         return;
     }
@@ -148,7 +148,7 @@ static struct nccl_result *promise(const struct nccl_call *call, int channel, ui
 }
 
 /* Forgets messages that no result needs any more. The caller holds the lock. */
-static void forget(struct nccl_comm *comm)
+static void discard_messages(struct nccl_comm *comm)
 {
     uint64_t collectives = plim_exchange_count(comm->exchange, comm->rank, EXCHANGE_COLLECTIVE);
     uint64_t received[EXCHANGE_RANKS];
@@ -221,7 +221,7 @@ static uint64_t enter(const struct nccl_call *call, const void *known, int *chan
 }
 
 /* The values that this rank sends are known now; the result is computed when it is read. */
-static void take_part(const struct nccl_call *call, const void *known, bool is_small)
+static void contribute(const struct nccl_call *call, const void *known, bool is_small)
 {
     struct nccl_comm *comm = call->comm;
     struct nccl_result *result = NULL;
@@ -230,7 +230,7 @@ static void take_part(const struct nccl_call *call, const void *known, bool is_s
     uint64_t number = enter(call, known, &channel);
     if (channel == EXCHANGE_COLLECTIVE && is_small) comm->small = number + 1;
     if (is_small && call->to && call->to_bytes) result = promise(call, channel, number);
-    if (number % FORGET_INTERVAL == FORGET_INTERVAL - 1) forget(comm);
+    if (number % FORGET_INTERVAL == FORGET_INTERVAL - 1) discard_messages(comm);
     plim_nccl_unlock();
     if (result)
         plim_shadow_write_later((uintptr_t)call->to,
@@ -251,7 +251,7 @@ static int run(const struct nccl_call *call)
     /* A captured call happens at each replay of its graph, which is not simulated. */
     if (status || is_captured) return status;
     void *known = is_small ? known_bytes(call) : NULL;
-    take_part(call, known, is_small);
+    contribute(call, known, is_small);
     free(known);
     return NCCL_OK;
 }

@@ -95,7 +95,7 @@ int plim_nccl_find_lost(struct nccl_comm *comm, uint32_t ranks, int channel, uin
     return -1;
 }
 
-static bool give_up(struct nccl_comm *comm, uint32_t ranks, bool is_late)
+static bool fail_waiting(struct nccl_comm *comm, uint32_t ranks, bool is_late)
 {
     int rank = 0;
     while (!(ranks >> rank & 1)) rank++;
@@ -114,11 +114,11 @@ bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64
     double looked = plim_clock_seconds();
     while ((ranks = missing(comm, ranks, channel, number))) {
         if (comm->error) return false;
-        if (!plim_nccl_pause(&patience)) return give_up(comm, ranks, true);
+        if (!plim_nccl_pause(&patience)) return fail_waiting(comm, ranks, true);
         if (plim_clock_seconds() - looked < look_seconds) continue;
         looked = plim_clock_seconds();
         int lost = plim_nccl_find_lost(comm, ranks, channel, number);
-        if (lost >= 0) return give_up(comm, 1u << lost, false);
+        if (lost >= 0) return fail_waiting(comm, 1u << lost, false);
     }
     return true;
 }
@@ -145,13 +145,13 @@ static int find_debtor(struct nccl_comm *comm)
 
 /* Checks for ranks that ended. Large collectives and messages are not waited for, as programs overlap them with work
  * that other ranks need first; but a rank that will never take part must not go unnoticed. */
-static void look_after(struct nccl_comm *comm)
+static void check_ranks(struct nccl_comm *comm)
 {
     double now = plim_clock_seconds();
     if (comm->error || now - comm->looked_seconds < look_seconds) return;
     comm->looked_seconds = now;
     int lost = find_debtor(comm);
-    if (lost >= 0) give_up(comm, 1u << lost, false);
+    if (lost >= 0) fail_waiting(comm, 1u << lost, false);
 }
 
 /* Lists the program's communicators of the current GPU, each with a reference that the caller drops. */
@@ -181,7 +181,7 @@ static int synchronize(void)
         if (small > comm->entered && plim_nccl_await(comm, plim_nccl_everyone(comm->ranks),
                                                      EXCHANGE_COLLECTIVE, small - 1))
             comm->entered = small;
-        look_after(comm);
+        check_ranks(comm);
         /* What it waited for did not happen. A real program would hang here until NCCL's watchdog ends it; continuing
          * as if nothing had happened would be worse. */
         if (comm->error) failed = LAUNCH_FAILED;

@@ -244,7 +244,7 @@ uint64_t plim_exchange_count(struct plim_exchange *exchange, int rank, int chann
 
 /* Reads the next message. Returns false if there is none, or if it cannot be read now and is to be tried again
  * later. */
-static bool take_next(struct plim_inbox *inbox, int from)
+static bool receive_next(struct plim_inbox *inbox, int from)
 {
     struct plim_exchange *exchange = inbox->exchange;
     uint64_t *taken = &inbox->taken_bytes[from], at = log_begin(from) + *taken;
@@ -271,10 +271,10 @@ static bool take_next(struct plim_inbox *inbox, int from)
     return true;
 }
 
-static void take_all(struct plim_inbox *inbox, int from)
+static void receive_all(struct plim_inbox *inbox, int from)
 {
     uint64_t before = inbox->taken_bytes[from];
-    while (take_next(inbox, from)) continue;
+    while (receive_next(inbox, from)) continue;
     if (inbox->taken_bytes[from] != before)
         store(&inbox->exchange->head->rows[inbox->rank].taken_bytes[from],
               inbox->taken_bytes[from]);
@@ -283,7 +283,7 @@ static void take_all(struct plim_inbox *inbox, int from)
 const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
                                                     int channel, uint64_t number)
 {
-    take_all(inbox, from);
+    receive_all(inbox, from);
     const struct plim_exchange_message *message = inbox->newest;
     while (message && (message->number != number || message->from != from ||
                        message->channel != channel))
@@ -295,7 +295,7 @@ void plim_inbox_discard(struct plim_inbox *inbox, int from, int channel, uint64_
 {
     struct plim_exchange_message **link = &inbox->newest;
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++)
-        if (from < 0 || from == rank) take_all(inbox, rank);
+        if (from < 0 || from == rank) receive_all(inbox, rank);
     while (*link) {
         struct plim_exchange_message *message = *link;
         if (message->channel == channel && message->number < below &&

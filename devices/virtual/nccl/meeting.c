@@ -22,7 +22,7 @@ int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *pla
 }
 
 /* Returns NCCL_OK if all ranks of the parent that are asked have posted their invitation. */
-static int ask_parent(struct nccl_comm *comm)
+static int check_parent(struct nccl_comm *comm)
 {
     struct nccl_comm *parent = comm->origin.parent;
     uint64_t number = comm->origin.number;
@@ -56,7 +56,7 @@ static int gather(struct nccl_comm *comm)
     struct nccl_comm *parent = comm->origin.parent;
     struct nccl_invitation mine, other, first = {0};
     uint64_t number = comm->origin.number;
-    int waiting = ask_parent(comm);
+    int waiting = check_parent(comm);
     if (waiting) return waiting;
     if (!read_invitation(parent, parent->rank, number, &mine))
         return plim_nccl_fail(comm, NCCL_SYSTEM_ERROR, "no memory for a new communicator");

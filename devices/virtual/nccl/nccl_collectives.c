@@ -2,7 +2,7 @@
 #include "nccl.h"
 
 /* Makes a call whose sizes are given in elements. */
-static int ask(const struct nccl_call *elements)
+static int call_in_bytes(const struct nccl_call *elements)
 {
     struct nccl_call call = *elements;
     size_t width = plim_nccl_type_bytes(call.type);
@@ -26,14 +26,14 @@ static void *only_at(void *buffer, int root, const struct nccl_comm *comm)
 ANSWER int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
                          struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclAllReduce", comm, NCCL_REDUCE, 0, from, to, count, count,
+    return call_in_bytes(&(struct nccl_call){"ncclAllReduce", comm, NCCL_REDUCE, 0, from, to, count, count,
                                    type, operation, stream, 0});
 }
 
 ANSWER int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root,
                       struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclReduce", comm, NCCL_REDUCE, root, from,
+    return call_in_bytes(&(struct nccl_call){"ncclReduce", comm, NCCL_REDUCE, root, from,
                                    only_at(to, root, comm), count, count, type, operation, stream,
                                    0});
 }
@@ -41,7 +41,7 @@ ANSWER int ncclReduce(const void *from, void *to, size_t count, int type, int op
 ANSWER int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
                          struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclBroadcast", comm, NCCL_BROADCAST, root, from, to, count,
+    return call_in_bytes(&(struct nccl_call){"ncclBroadcast", comm, NCCL_BROADCAST, root, from, to, count,
                                    count, type, 0, stream, 0});
 }
 
@@ -54,14 +54,14 @@ ANSWER int ncclBcast(void *buffer, size_t count, int type, int root, struct nccl
 ANSWER int ncclAllGather(const void *from, void *to, size_t count, int type,
                          struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclAllGather", comm, NCCL_GATHER, 0, from, to, count,
+    return call_in_bytes(&(struct nccl_call){"ncclAllGather", comm, NCCL_GATHER, 0, from, to, count,
                                    times_ranks(count, comm), type, 0, stream, 0});
 }
 
 ANSWER int ncclGather(const void *from, void *to, size_t count, int type, int root,
                       struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclGather", comm, NCCL_GATHER, root, from,
+    return call_in_bytes(&(struct nccl_call){"ncclGather", comm, NCCL_GATHER, root, from,
                                    only_at(to, root, comm), count, times_ranks(count, comm), type,
                                    0, stream, 0});
 }
@@ -69,14 +69,14 @@ ANSWER int ncclGather(const void *from, void *to, size_t count, int type, int ro
 ANSWER int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation,
                              struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclReduceScatter", comm, NCCL_REDUCE_SCATTER, 0, from, to,
+    return call_in_bytes(&(struct nccl_call){"ncclReduceScatter", comm, NCCL_REDUCE_SCATTER, 0, from, to,
                                    times_ranks(count, comm), count, type, operation, stream, 0});
 }
 
 ANSWER int ncclScatter(const void *from, void *to, size_t count, int type, int root,
                        struct nccl_comm *comm, void *stream)
 {
-    return ask(&(struct nccl_call){"ncclScatter", comm, NCCL_SCATTER, root, from, to,
+    return call_in_bytes(&(struct nccl_call){"ncclScatter", comm, NCCL_SCATTER, root, from, to,
                                    times_ranks(count, comm), count, type, 0, stream, 0});
 }
 
@@ -84,21 +84,21 @@ ANSWER int ncclAlltoAll(const void *from, void *to, size_t count, int type, stru
                         void *stream)
 {
     size_t all = times_ranks(count, comm);
-    return ask(&(struct nccl_call){"ncclAlltoAll", comm, NCCL_EXCHANGE, 0, from, to, all, all, type,
+    return call_in_bytes(&(struct nccl_call){"ncclAlltoAll", comm, NCCL_EXCHANGE, 0, from, to, all, all, type,
                                    0, stream, 0});
 }
 
 ANSWER int ncclSend(const void *from, size_t count, int type, int peer, struct nccl_comm *comm,
                     void *stream)
 {
-    return ask(&(struct nccl_call){"ncclSend", comm, NCCL_SEND, peer, from, NULL, count, count,
+    return call_in_bytes(&(struct nccl_call){"ncclSend", comm, NCCL_SEND, peer, from, NULL, count, count,
                                    type, 0, stream, 0});
 }
 
 ANSWER int ncclRecv(void *to, size_t count, int type, int peer, struct nccl_comm *comm,
                     void *stream)
 {
-    return ask(&(struct nccl_call){"ncclRecv", comm, NCCL_RECEIVE, peer, NULL, to, count, count,
+    return call_in_bytes(&(struct nccl_call){"ncclRecv", comm, NCCL_RECEIVE, peer, NULL, to, count, count,
                                    type, 0, stream, 0});
 }
 

@@ -227,7 +227,7 @@ ANSWER int ncclCommGetAsyncError(struct nccl_comm *comm, int *out)
     return NCCL_OK;
 }
 
-static int ask_version(void)
+static int query_version(void)
 {
     typedef int query(int *);
     int version = NEWEST_VERSION;
@@ -243,7 +243,7 @@ ANSWER int ncclGetVersion(int *out)
 {
     static int version;
     if (!out) return NCCL_INVALID_ARGUMENT;
-    if (!version) version = ask_version();
+    if (!version) version = query_version();
     *out = version;
     return NCCL_OK;
 }

@@ -56,7 +56,7 @@ ANSWER const char *nvmlErrorString(int code)
     return "Unknown Error";
 }
 
-static int give_text(const char *text, char *out, unsigned size)
+static int copy_text(const char *text, char *out, unsigned size)
 {
     if (!out) return NVML_INVALID_ARGUMENT;
     if (strlen(text) >= size) return NVML_INSUFFICIENT_SIZE;
@@ -67,12 +67,12 @@ static int give_text(const char *text, char *out, unsigned size)
 /* The first driver of CUDA 13.0. */
 ANSWER int nvmlSystemGetDriverVersion(char *out, unsigned size)
 {
-    return is_ready() ? give_text("580.65.06", out, size) : NVML_UNINITIALIZED;
+    return is_ready() ? copy_text("580.65.06", out, size) : NVML_UNINITIALIZED;
 }
 
 ANSWER int nvmlSystemGetNVMLVersion(char *out, unsigned size)
 {
-    return is_ready() ? give_text("13.580.65.06", out, size) : NVML_UNINITIALIZED;
+    return is_ready() ? copy_text("13.580.65.06", out, size) : NVML_UNINITIALIZED;
 }
 
 ANSWER int nvmlSystemGetCudaDriverVersion_v2(int *version)
@@ -97,7 +97,7 @@ ANSWER int nvmlSystemGetProcessName(unsigned pid, char *out, unsigned size)
     size_t length = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[length] = '\0';
-    return give_text(text, out, size);
+    return copy_text(text, out, size);
 }
 
 ANSWER int nvmlUnitGetCount(unsigned *count)
@@ -208,7 +208,7 @@ ANSWER int nvmlDeviceGetHandleByPciBusId(const char *id, struct nvml_device **de
 ANSWER int nvmlDeviceGetName(const struct nvml_device *device, char *out, unsigned size)
 {
     NVML_GPU(gpu, device);
-    return give_text(gpu->name, out, size);
+    return copy_text(gpu->name, out, size);
 }
 
 ANSWER int nvmlDeviceGetUUID(const struct nvml_device *device, char *out, unsigned size)
@@ -216,7 +216,7 @@ ANSWER int nvmlDeviceGetUUID(const struct nvml_device *device, char *out, unsign
     NVML_GPU(gpu, device);
     char text[NVML_TEXT_BYTES];
     plim_self_uuid_text(gpu->uuid, text);
-    return give_text(text, out, size);
+    return copy_text(text, out, size);
 }
 
 /* NVIDIA's vendor number. The product number is not known: 0. */

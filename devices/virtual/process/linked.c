@@ -99,7 +99,7 @@ static const char REGISTERS[] = "__cudaRegisterFatBinary"; /* part of every runt
 
 /* Sets plim_version_linked. A runtime of CUDA 11 is not called, as it would look for a driver first; runtimes from 12.0
  * on have cudaGetKernel. */
-static void ask_version(const struct image *image)
+static void query_version(const struct image *image)
 {
     typedef int query(int *);
     void *found = find_function(image, "cudaRuntimeGetVersion");
@@ -110,13 +110,13 @@ static void ask_version(const struct image *image)
     if (function(&plim_version_linked)) plim_version_linked = PLIM_VERSION_DRIVER;
 }
 
-static void look_into(struct image *image, const void *file, size_t bytes)
+static void inspect_image(struct image *image, const void *file, size_t bytes)
 {
     struct plim_symbol_table *table = &image->table;
     bool may_have = plim_symbol_table_read(file, bytes, table) &&
                     memmem(table->names, table->names_bytes, REGISTERS, sizeof(REGISTERS));
     if (!may_have || !find_function(image, REGISTERS)) return;
-    ask_version(image);
+    query_version(image);
     replace_functions(image);
 }
 
@@ -135,7 +135,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *user)
         size_t bytes = (size_t)status.st_size;
         void *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file != MAP_FAILED) {
-            look_into(&image, file, bytes);
+            inspect_image(&image, file, bytes);
             munmap(file, bytes);
         }
     }

@@ -30,7 +30,7 @@ static bool holds(const struct dl_phdr_info *info, const void *address)
     return false;
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *user)
+static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
 {
     static const char ours;
     struct place *place = user;
@@ -46,7 +46,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *user)
 static int library_at(const void *address)
 {
     struct place place = {.address = address};
-    if (!dl_iterate_phdr(look, &place)) return NO_LIBRARY;
+    if (!dl_iterate_phdr(visit_library, &place)) return NO_LIBRARY;
     if (place.is_ours) return OURSELVES;
     const char *slash = strrchr(place.path, '/');
     const char *file = slash ? slash + 1 : place.path;

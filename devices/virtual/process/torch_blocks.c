@@ -13,7 +13,7 @@
 typedef void report(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,
                     uint16_t device);
 
-static void note(void *at, int64_t bytes, uint64_t reserved, uint16_t device)
+static void on_block(void *at, int64_t bytes, uint64_t reserved, uint16_t device)
 {
     enum { CUDA = 1 }; /* c10::DeviceType, the first of the two bytes; the second is the index */
     int gpu = device >> 8;
@@ -44,7 +44,7 @@ static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, 
                        uint16_t device)                                                            \
     {                                                                                              \
         static report *theirs;                                                                     \
-        note(at, bytes, reserved, device);                                                         \
+        on_block(at, bytes, reserved, device);                                                         \
         pass_on(&theirs, #symbol, at, bytes, allocated, reserved, device);                         \
     }
 REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

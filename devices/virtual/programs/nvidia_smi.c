@@ -14,57 +14,57 @@ static struct plim_nvml *nvml;
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-static void tell_index(const struct plim_nvml_gpu *gpu, char *out)
+static void format_index(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "%d", gpu->index);
 }
-static void tell_count(const struct plim_nvml_gpu *gpu, char *out)
+static void format_count(const struct plim_nvml_gpu *gpu, char *out)
 {
     size_t count;
     (void)gpu;
     (void)plim_nvml_gpus(nvml, &count);
     snprintf(out, TEXT, "%zu", count);
 }
-static void tell_name(const struct plim_nvml_gpu *gpu, char *out)
+static void format_name(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "%s", gpu->name);
 }
-static void tell_uuid(const struct plim_nvml_gpu *gpu, char *out)
+static void format_uuid(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "%s", gpu->uuid);
 }
-static void tell_driver(const struct plim_nvml_gpu *gpu, char *out)
+static void format_driver(const struct plim_nvml_gpu *gpu, char *out)
 {
     (void)gpu;
     snprintf(out, TEXT, "%s", plim_nvml_driver_version(nvml));
 }
 /* nvidia-smi writes the PCI domain with eight digits, CUDA and Linux with four. */
-static void tell_bus(const struct plim_nvml_gpu *gpu, char *out)
+static void format_bus(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "0000%s", gpu->bus_id);
 }
-static void tell_capability(const struct plim_nvml_gpu *gpu, char *out)
+static void format_capability(const struct plim_nvml_gpu *gpu, char *out)
 {
     snprintf(out, TEXT, "%d.%d", gpu->compute_capability / 10, gpu->compute_capability % 10);
 }
-static void tell_mebibytes(int64_t bytes, char *out)
+static void format_mebibytes(int64_t bytes, char *out)
 {
     snprintf(out, TEXT, "%lld", (long long)(bytes >> 20));
 }
-static void tell_total(const struct plim_nvml_gpu *gpu, char *out)
+static void format_total(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu->memory.total_bytes, out);
+    format_mebibytes(gpu->memory.total_bytes, out);
 }
-static void tell_used(const struct plim_nvml_gpu *gpu, char *out)
+static void format_used(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu->memory.total_bytes - gpu->memory.free_bytes, out);
+    format_mebibytes(gpu->memory.total_bytes - gpu->memory.free_bytes, out);
 }
-static void tell_free(const struct plim_nvml_gpu *gpu, char *out)
+static void format_free(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu->memory.free_bytes, out);
+    format_mebibytes(gpu->memory.free_bytes, out);
 }
 /* A virtual GPU is never busy. */
-static void tell_nothing(const struct plim_nvml_gpu *gpu, char *out)
+static void format_zero(const struct plim_nvml_gpu *gpu, char *out)
 {
     (void)gpu;
     snprintf(out, TEXT, "0");
@@ -72,20 +72,20 @@ static void tell_nothing(const struct plim_nvml_gpu *gpu, char *out)
 
 static const struct field {
     const char *name, *other_name, *unit;
-    void (*tell)(const struct plim_nvml_gpu *, char *out);
+    void (*write_value)(const struct plim_nvml_gpu *, char *out);
 } fields[] = {
-    {"index", NULL, "", tell_index},
-    {"count", NULL, "", tell_count},
-    {"name", "gpu_name", "", tell_name},
-    {"uuid", "gpu_uuid", "", tell_uuid},
-    {"driver_version", NULL, "", tell_driver},
-    {"pci.bus_id", "gpu_bus_id", "", tell_bus},
-    {"compute_cap", NULL, "", tell_capability},
-    {"memory.total", NULL, "MiB", tell_total},
-    {"memory.used", NULL, "MiB", tell_used},
-    {"memory.free", NULL, "MiB", tell_free},
-    {"utilization.gpu", NULL, "%", tell_nothing},
-    {"utilization.memory", NULL, "%", tell_nothing},
+    {"index", NULL, "", format_index},
+    {"count", NULL, "", format_count},
+    {"name", "gpu_name", "", format_name},
+    {"uuid", "gpu_uuid", "", format_uuid},
+    {"driver_version", NULL, "", format_driver},
+    {"pci.bus_id", "gpu_bus_id", "", format_bus},
+    {"compute_cap", NULL, "", format_capability},
+    {"memory.total", NULL, "MiB", format_total},
+    {"memory.used", NULL, "MiB", format_used},
+    {"memory.free", NULL, "MiB", format_free},
+    {"utilization.gpu", NULL, "%", format_zero},
+    {"utilization.memory", NULL, "%", format_zero},
 };
 
 /* Returns NULL for unknown fields; they are printed as [N/A], as NVIDIA's program does for fields that a GPU lacks. */
@@ -97,11 +97,11 @@ static const struct field *find_field(const char *name)
     return NULL;
 }
 
-static void tell(const char *name, const struct plim_nvml_gpu *gpu, bool with_unit, char out[TEXT])
+static void write_value(const char *name, const struct plim_nvml_gpu *gpu, bool with_unit, char out[TEXT])
 {
     const struct field *field = find_field(name);
     *out = '\0';
-    if (field) field->tell(gpu, out);
+    if (field) field->write_value(gpu, out);
     size_t used = strlen(out);
     if (!used) snprintf(out, TEXT, "[N/A]");
     else if (with_unit && *field->unit) snprintf(out + used, TEXT - used, " %s", field->unit);
@@ -121,7 +121,7 @@ static bool is_asked(const struct asked *asked, const struct plim_nvml_gpu *gpu)
     char text[TEXT];
     bool found = !asked->only;
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !found; i++) {
-        tell(ways[i], gpu, false, text);
+        write_value(ways[i], gpu, false, text);
         found = !strcmp(text, asked->only);
     }
     return found;
@@ -130,8 +130,8 @@ static bool is_asked(const struct asked *asked, const struct plim_nvml_gpu *gpu)
 static void show_line(const struct plim_nvml_gpu *gpu)
 {
     char name[TEXT], uuid[TEXT];
-    tell("name", gpu, false, name);
-    tell("uuid", gpu, false, uuid);
+    write_value("name", gpu, false, name);
+    write_value("uuid", gpu, false, uuid);
     printf("GPU %d: %s (UUID: %s)\n", gpu->index, name, uuid);
 }
 
@@ -139,7 +139,7 @@ static void show_fields(char *const *names, size_t count, const struct plim_nvml
 {
     char text[TEXT];
     for (size_t i = 0; i < count; i++) {
-        tell(names[i], gpu, with_unit, text);
+        write_value(names[i], gpu, with_unit, text);
         printf("%s%s", i ? ", " : "", text);
     }
     printf("\n");
@@ -166,10 +166,10 @@ static void begin_table(void)
 static void show_row(const struct plim_nvml_gpu *gpu)
 {
     char name[TEXT], bus[TEXT], used[TEXT], total[TEXT];
-    tell("name", gpu, false, name);
-    tell("pci.bus_id", gpu, false, bus);
-    tell("memory.used", gpu, true, used);
-    tell("memory.total", gpu, true, total);
+    write_value("name", gpu, false, name);
+    write_value("pci.bus_id", gpu, false, bus);
+    write_value("memory.used", gpu, true, used);
+    write_value("memory.total", gpu, true, total);
     printf("| %2d  %-32s %18s | %12s / %12s |   0%%  Default |\n", gpu->index, name, bus, used, total);
 }
 

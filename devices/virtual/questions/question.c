@@ -45,7 +45,7 @@ static bool writes_floats(const char *mangled)
 
 /* Stores a given value as a number of `bytes` bytes; `is_floating` if it is known to be floating-point. Returns false
  * if a number of this size cannot hold it. */
-static bool give(void *to, size_t bytes, bool is_floating, const struct plim_given_value *given)
+static bool store_given(void *to, size_t bytes, bool is_floating, const struct plim_given_value *given)
 {
     int64_t whole = (int64_t)given->number;
     float single = (float)given->number;
@@ -94,7 +94,7 @@ static bool make_one(void *to, size_t bytes, bool is_floating)
     static const struct plim_given_value one = {.is_whole = true, .number = 1};
     static const unsigned char nothing[sizeof(int64_t)], half[2] = {0x80, 0x3f};
     if (bytes > sizeof(nothing) || memcmp(to, nothing, bytes)) return false;
-    if (!is_floating || bytes != sizeof(half)) return give(to, bytes, is_floating, &one);
+    if (!is_floating || bytes != sizeof(half)) return store_given(to, bytes, is_floating, &one);
     memcpy(to, half, sizeof(half));
     return true;
 }
@@ -104,7 +104,7 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, boo
                        struct plim_machine_question *question)
 {
     const struct plim_given_value *given = find_given(machine, kernel, asker);
-    if (given && give(to, bytes, is_floating, given)) {
+    if (given && store_given(to, bytes, is_floating, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
     }
@@ -127,15 +127,15 @@ static bool goes_round(const char *place, int64_t most)
 
 /* If the program seems to loop, changes 0 to true, or to a number larger than it waits for. Integers of more than one
  * byte are left alone. */
-static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
+static bool end_loop(void *to, size_t bytes, bool is_floating, const char *place)
 {
     const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
     if (bytes != 1 && !is_floating) return false;
-    return goes_round(place, PLIM_LOOP_READS) && give(to, bytes, is_floating, &much);
+    return goes_round(place, PLIM_LOOP_READS) && store_given(to, bytes, is_floating, &much);
 }
 
 /* Same for a loop that runs while a mask selects something: now it selects nothing. */
-static bool turn_off(void *to, size_t bytes, const char *place)
+static bool end_mask_loop(void *to, size_t bytes, const char *place)
 {
     if (!goes_round(place, PLIM_LOOP_READS_OF_MASK)) return false;
     memset(to, 0, bytes);
@@ -199,7 +199,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     question.use = asker.use;
     if (known & PLIM_ASSUMPTION_ALL && !is_floating) settle_count(from, to, kernel, &question);
     if (question.use == PLIM_QUESTION_DECIDES && is_forward)
-        question.turned = question.answer && !question.divides ? turn_off(to, bytes, question.place)
-                                          : turn(to, bytes, is_floating, question.place);
+        question.turned = question.answer && !question.divides ? end_mask_loop(to, bytes, question.place)
+                                          : end_loop(to, bytes, is_floating, question.place);
     plim_machine_add_question(machine, &question);
 }

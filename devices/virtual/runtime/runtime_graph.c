@@ -122,7 +122,7 @@ ANSWER int cudaGraphDebugDotPrint(void *graph, const char *path, unsigned flags)
 /* --- building graphs node by node ------------------------------------------------------------- */
 
 /* Stores the dependencies of a node; only the last one is kept. */
-static int place(struct plim_node *node, struct plim_node *const *after, size_t count)
+static int store_dependencies(struct plim_node *node, struct plim_node *const *after, size_t count)
 {
     node->before = count ? after[count - 1] : NULL;
     return GPU_OK;
@@ -132,7 +132,7 @@ static int add(struct plim_node **out, struct plim_graph *graph, struct plim_nod
                size_t count, enum plim_node_type type)
 {
     int failed = graph ? plim_graph_add(graph, type, out) : GPU_INVALID_VALUE;
-    return plim_self_error(failed ? failed : place(*out, after, count));
+    return plim_self_error(failed ? failed : store_dependencies(*out, after, count));
 }
 
 int plim_runtime_add_kernel(struct plim_node **out, struct plim_graph *graph,
@@ -182,7 +182,7 @@ int plim_runtime_add_node(struct plim_node **out, struct plim_graph *graph,
         break;
     default: return add(out, graph, after, count, (enum plim_node_type)parameters->type);
     }
-    return plim_self_error(failed ? failed : place(*out, after, count));
+    return plim_self_error(failed ? failed : store_dependencies(*out, after, count));
 }
 
 ANSWER int cudaGraphAddNode_v2(struct plim_node **out, struct plim_graph *graph,
@@ -232,7 +232,7 @@ ANSWER int cudaGraphAddChildGraphNode(struct plim_node **out, struct plim_graph 
                                       const struct plim_graph *child)
 {
     int failed = graph && child ? plim_graph_add_child(graph, child, out) : GPU_INVALID_VALUE;
-    return plim_self_error(failed ? failed : place(*out, after, count));
+    return plim_self_error(failed ? failed : store_dependencies(*out, after, count));
 }
 
 ANSWER int cudaGraphChildGraphNodeGetGraph(struct plim_node *node, struct plim_graph **graph)

@@ -41,7 +41,7 @@ static bool is_insertion(struct plim_period *period)
 }
 
 /* Remembers the run that ended, for example at an evaluation longer than a step. */
-static void keep_run(struct plim_period *period)
+static void store_run(struct plim_period *period)
 {
     if (period->run < 2 * period->length) return;
     if (period->length == period->kept_length) {
@@ -66,7 +66,7 @@ bool plim_period_feed(struct plim_period *period, uint64_t token, bool is_backwa
     } else if (period->length && is_insertion(period)) {
         return false;
     } else {
-        keep_run(period);
+        store_run(period);
         uint64_t before = *last ? at - ((at + 1 - *last) & UINT32_MAX) : at;
         bool found = *last && at - before < RING && period->ring[before % RING] == symbol;
         bool is_longer = at - before > period->kept_length && 2 * period->kept > period->position;

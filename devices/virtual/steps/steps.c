@@ -194,7 +194,7 @@ static void end_burst(struct plim_steps *steps)
     steps->keys = 0;
 }
 
-static void take_sign(struct plim_steps *steps, enum plim_steps_rule sign)
+static void record_sign(struct plim_steps *steps, enum plim_steps_rule sign)
 {
     if (sign > steps->burst.sign) steps->burst.sign = sign;
     steps->burst.pause = 0;
@@ -213,7 +213,7 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
 
 static void note_write(struct plim_steps *steps, uintptr_t at)
 {
-    if (plim_weights_write(&steps->weights, at)) take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
+    if (plim_weights_write(&steps->weights, at)) record_sign(steps, PLIM_STEPS_BY_WEIGHTS);
 }
 
 static void note_key(struct plim_steps *steps, uint64_t key)
@@ -228,7 +228,7 @@ static void note_key(struct plim_steps *steps, uint64_t key)
 
 void plim_steps_in_place(struct plim_steps *steps, uintptr_t at)
 {
-    if (steps && plim_weights_write_in_place(&steps->weights, at)) take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
+    if (steps && plim_weights_write_in_place(&steps->weights, at)) record_sign(steps, PLIM_STEPS_BY_WEIGHTS);
 }
 
 void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
@@ -247,15 +247,15 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
         break;
     case PLIM_STEPS_WORK:
     case PLIM_STEPS_BACKWARD: break;
-    case PLIM_STEPS_GRADIENT: take_sign(steps, PLIM_STEPS_BY_GRADIENTS); break;
-    case PLIM_STEPS_LIST: take_sign(steps, PLIM_STEPS_BY_LISTS); break;
+    case PLIM_STEPS_GRADIENT: record_sign(steps, PLIM_STEPS_BY_GRADIENTS); break;
+    case PLIM_STEPS_LIST: record_sign(steps, PLIM_STEPS_BY_LISTS); break;
     case PLIM_STEPS_ONE_UPDATE:
         if (++steps->burst.single_updates >= ENOUGH_UPDATES)
-            take_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
+            record_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
         break;
-    case PLIM_STEPS_UPDATE: take_sign(steps, PLIM_STEPS_BY_OPTIMIZER); break;
+    case PLIM_STEPS_UPDATE: record_sign(steps, PLIM_STEPS_BY_OPTIMIZER); break;
     case PLIM_STEPS_WHOLE:
-        take_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
+        record_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
         end_burst(steps);
         end_step(steps);
         steps->undecided = false;
@@ -315,7 +315,7 @@ void plim_steps_optimizer_stepped(struct plim_steps *steps, uint64_t optimizer)
     if (!steps) return;
     bool is_next_step = steps->rule == PLIM_STEPS_BY_REPORT && steps->tail.calls && has_reported(steps, optimizer);
     if (is_next_step) end_step(steps), steps->undecided = false;
-    take_sign(steps, PLIM_STEPS_BY_REPORT);
+    record_sign(steps, PLIM_STEPS_BY_REPORT);
     end_burst(steps);
     if (optimizer && !has_reported(steps, optimizer) && steps->optimizer_count < OPTIMIZERS)
         steps->optimizers[steps->optimizer_count++] = optimizer;

@@ -166,7 +166,7 @@ static bool fill(const struct plim_function_call *call, const struct operands *o
 }
 
 /* Stores the offsets of `count` elements of each operand. */
-static void place(const struct operands *o, size_t first, size_t count,
+static void set_offsets(const struct operands *o, size_t first, size_t count,
                   size_t offsets[OPERANDS][PLIM_CHUNK])
 {
     for (int i = 0; i < o->count; i++) {
@@ -184,7 +184,7 @@ static void work(const struct plim_function_call *call, const struct operands *o
     struct plim_column in[3], out;
     for (size_t first = 0; first < o->elements; first += PLIM_CHUNK) {
         size_t left = o->elements - first, count = left < PLIM_CHUNK ? left : PLIM_CHUNK;
-        place(o, first, count, offsets);
+        set_offsets(o, first, count, offsets);
         for (int i = 1; i < o->count; i++)
             plim_column_load(&in[i - 1], &views[i], offsets[i], count, o->types[i],
                              call->functor->arguments[i - 1]);

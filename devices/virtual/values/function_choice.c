@@ -57,7 +57,7 @@ FUNCTION(masked_fill)
 
 /* Computes from + by * way. Whether the compiler fuses the multiplication and addition is not known; returns false if
  * the two differ after rounding. */
-static bool go(double from, double by, double way, enum plim_type type, double *to)
+static bool multiply_add(double from, double by, double way, enum plim_type type, double *to)
 {
     enum plim_type math = plim_type_math(type);
     bool is_double = math == PLIM_DOUBLE;
@@ -75,8 +75,8 @@ static void lerp(const struct plim_function_call *call, const struct plim_column
     EACH
     {
         double begin = x[0].f[k], end = x[1].f[k], w = weight->f[k], way = plim_number_round(end - begin, math);
-        bool is_same = fabs(w) < 0.5 ? go(begin, w, way, type, &out->f[k])
-                                     : go(end, -way, plim_number_round(1 - w, math), type, &out->f[k]);
+        bool is_same = fabs(w) < 0.5 ? multiply_add(begin, w, way, type, &out->f[k])
+                                     : multiply_add(end, -way, plim_number_round(1 - w, math), type, &out->f[k]);
         if (!is_same) out->known[k] = PLIM_UNKNOWN;
     }
 }

@@ -345,7 +345,7 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
 
 /* Writes one element of put. If several elements go to the same place, the order in which they are written or added is
  * undefined; that does not matter for sums of integers, or if the values are equal. */
-static void put_one(const struct plim_plan *plan, struct gathering *g, size_t to, size_t from, unsigned char known,
+static void store_one(const struct plim_plan *plan, struct gathering *g, size_t to, size_t from, unsigned char known,
                     bool is_first)
 {
     enum plim_type type = plan->types[0];
@@ -372,7 +372,7 @@ static bool run_put(const struct plim_plan *plan, const struct plim_launch *laun
     for (size_t e = 0; is_written && works && e < g->elements; e++, next(g, &at)) {
         unsigned char known = point(g, &at, &x, &to);
         works = known & PLIM_KNOWN; /* otherwise it may have been written anywhere */
-        if (works) put_one(plan, g, to * width, (size_t)at.offset[0], known, !is_written[to]);
+        if (works) store_one(plan, g, to * width, (size_t)at.offset[0], known, !is_written[to]);
         is_written[to] = true;
     }
     if (works && is_written)

@@ -45,7 +45,7 @@ static int64_t middle(const struct slices *s, const struct plim_number *sorted)
     return numbers ? (numbers - 1) / 2 : 0;
 }
 
-static void take(struct slices *s, int64_t slice, struct plim_number *numbers)
+static void select_kth(struct slices *s, int64_t slice, struct plim_number *numbers)
 {
     size_t width = plim_type_bytes(s->type), begin = plim_tensor_offset(&s->in, (size_t)slice);
     unsigned char known = PLIM_KNOWN;
@@ -74,7 +74,7 @@ static bool run(struct slices *s, const struct plim_launch *launch)
                  plim_view_open(&s->from, s->in.at, bytes) && plim_view_open(&s->values, s->value.at, value_bytes) &&
                  plim_view_open(&s->indices, s->index.at, index_bytes);
     struct plim_number *numbers = works ? malloc((size_t)s->size * sizeof(*numbers)) : NULL;
-    for (int64_t i = 0; numbers && i < s->count; i++) take(s, i, numbers);
+    for (int64_t i = 0; numbers && i < s->count; i++) select_kth(s, i, numbers);
     if (numbers) {
         plim_view_store(&s->values, launch->kernel);
         plim_view_store(&s->indices, launch->kernel);

@@ -50,7 +50,7 @@ static size_t reversed(size_t bits)
 
 /* Returns the position of a number in the merge order of compute_mode, where each thread holds two numbers; of equally
  * frequent numbers the first in this order is taken. */
-static size_t turn_of(size_t place)
+static size_t merge_position(size_t place)
 {
     size_t thread = place / 2;
     return reversed(thread / 32) * 32 + reversed(thread % 32);
@@ -64,7 +64,7 @@ static int64_t most_frequent(const struct plim_number *sorted, size_t count)
     for (size_t i = 0; i < count; i++) {
         run = i && !plim_number_compare(sorted[i], sorted[i - 1]) ? run + 1 : 1;
         if (run > longest) longest = run, first = soonest = i;
-        if (run == longest && turn_of(i) < turn_of(soonest)) soonest = i;
+        if (run == longest && merge_position(i) < merge_position(soonest)) soonest = i;
     }
     return first == soonest ? (int64_t)first : -1;
 }
@@ -77,7 +77,7 @@ struct slices {
 };
 
 /* Computes a slice. The index is known only if the mode occurs once: otherwise the kernel may return any occurrence. */
-static void take_slice(struct slices *s, size_t slice, struct plim_number *numbers)
+static void compute_slice(struct slices *s, size_t slice, struct plim_number *numbers)
 {
     size_t width = plim_type_bytes(s->type), begin = slice * s->size, found = 0;
     unsigned char known = PLIM_KNOWN;
@@ -114,7 +114,7 @@ static bool run_slices(const struct plim_plan *plan, const struct plim_launch *l
                  plim_view_open(&s.in, plim_launch_address(launch, 0), s.count * s.size * width) &&
                  plim_view_open(&s.modes, s.mode.at, plim_tensor_span(&s.mode) * width) &&
                  plim_view_open(&s.indices, s.index.at, plim_tensor_span(&s.index) * WIDTH);
-    for (size_t i = 0; works && i < s.count; i++) take_slice(&s, i, numbers);
+    for (size_t i = 0; works && i < s.count; i++) compute_slice(&s, i, numbers);
     if (works) {
         plim_view_store(&s.modes, launch->kernel);
         plim_view_store(&s.indices, launch->kernel);

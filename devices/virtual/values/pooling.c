@@ -119,7 +119,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static void take_largest(struct pooling *p, int64_t output)
+static void compute_max(struct pooling *p, int64_t output)
 {
     struct window w = window_of(p, output);
     unsigned char known = PLIM_KNOWN;
@@ -144,7 +144,7 @@ static int64_t area(const struct window *w)
     return (w->end[HIGH] - w->begin[HIGH]) * (w->end[WIDE] - w->begin[WIDE]);
 }
 
-static void take_mean(struct pooling *p, int64_t output)
+static void compute_mean(struct pooling *p, int64_t output)
 {
     struct window w = window_of(p, output);
     unsigned char known = PLIM_KNOWN;
@@ -177,7 +177,7 @@ static bool run(struct pooling *p, const struct plim_launch *launch)
     bool works = plim_shadow_survey(p->from, bytes) & PLIM_KNOWN && plim_view_open(&p->in, p->from, bytes) &&
                  plim_view_blank(&p->out, p->to, out_bytes) &&
                  (!p->indices || plim_view_blank(&p->places, p->indices, places_bytes));
-    for (int64_t i = 0; works && i < p->outputs; i++) p->indices ? take_largest(p, i) : take_mean(p, i);
+    for (int64_t i = 0; works && i < p->outputs; i++) p->indices ? compute_max(p, i) : compute_mean(p, i);
     if (works) {
         plim_view_store(&p->out, launch->kernel);
         if (p->indices) plim_view_store(&p->places, launch->kernel);

@@ -179,7 +179,7 @@ static void add(struct total *total, struct plim_number x)
     total->value.f += x.f;
 }
 
-static void take(enum kind kind, struct total *t, struct plim_number x, int64_t index,
+static void accumulate(enum kind kind, struct total *t, struct plim_number x, int64_t index,
                  unsigned char known)
 {
     bool is_first = !index, is_true = plim_number_is_true(x),
@@ -245,7 +245,7 @@ static void finish(const struct plim_plan *plan, struct total *t, size_t inputs)
     if (!(t->known & PLIM_KNOWN)) t->known = PLIM_UNKNOWN;
 }
 
-static void put(const struct plim_plan *plan, const struct total *t, unsigned char index_known, size_t at,
+static void store_result(const struct plim_plan *plan, const struct total *t, unsigned char index_known, size_t at,
                 struct plim_view *out)
 {
     enum plim_type type = plan->types[OUTPUT];
@@ -310,7 +310,7 @@ static unsigned char pick(const struct reduction *r, size_t output, int64_t *ind
 }
 
 /* True if the reduction tells whether a mask selects anything. Mask elements that are unknown are assumed to be set. */
-static bool asks_for_any(const struct plim_plan *plan)
+static bool is_any_of_mask(const struct plim_plan *plan)
 {
     return plan->numbers[KIND] == ANY && plan->types[INPUT] == PLIM_BOOL;
 }
@@ -318,7 +318,7 @@ static bool asks_for_any(const struct plim_plan *plan)
 static unsigned char get(const struct plim_plan *plan, const struct plim_view *in, size_t offset, struct plim_number *x)
 {
     unsigned char known = plim_view_get(in, offset, plan->types[INPUT], x);
-    if (known & PLIM_KNOWN || !asks_for_any(plan)) return known;
+    if (known & PLIM_KNOWN || !is_any_of_mask(plan)) return known;
     *x = (struct plim_number){.i = 1};
     return PLIM_KNOWN | PLIM_ASSUMPTION_ALL;
 }
@@ -335,13 +335,13 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
         for (size_t i = 0; i < inputs; i++) {
             struct plim_number x;
             unsigned char known = get(plan, in, same ? 0 : base + plim_offsets_of(r->in, i, 0, 1), &x);
-            take((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
+            accumulate((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
         }
         if (same && adds(plan->numbers[KIND])) add_same(&total, r->inputs);
         finish(plan, &total, r->inputs);
         unsigned char index_known = total.known;
         if (!(total.known & PLIM_KNOWN) && picks(plan, r)) index_known = pick(r, o, &total.index);
-        put(plan, &total, index_known, plim_offsets_of(r->out, o, 0, 2), out);
+        store_result(plan, &total, index_known, plim_offsets_of(r->out, o, 0, 2), out);
     }
 }
 
@@ -386,11 +386,11 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
                                  plim_view_open_mask(&in, r.from, span);
     bool is_norm = kind == NORM || kind == ABSOLUTE_SUM || kind == ABSOLUTE_LARGEST;
     bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base &&
-                 (is_seen || picks(&plan, &r) || asks_for_any(&plan)) &&
+                 (is_seen || picks(&plan, &r) || is_any_of_mask(&plan)) &&
                  plim_view_open_mask(&out[0], r.to[0], bytes) &&
                  (!more || plim_view_open_mask(&out[1], r.to[1], more));
     if (works) {
-        bool is_one = is_even || (!is_seen && asks_for_any(&plan));
+        bool is_one = is_even || (!is_seen && is_any_of_mask(&plan));
         work(&plan, &r, is_one ? 1 : is_seen ? r.inputs : 0, &in, out);
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);

@@ -233,7 +233,7 @@ static unsigned char pick(const struct largest *l, size_t row, size_t i, int64_t
     return PLIM_KNOWN | PLIM_ASSUMPTION_LONGEST;
 }
 
-static void take_rows(const struct plim_plan *plan, const struct largest *l,
+static void select_rows(const struct plim_plan *plan, const struct largest *l,
                       const struct plim_view *in, struct plim_view *values,
                       struct plim_view *indices, struct item *items)
 {
@@ -271,7 +271,7 @@ static bool run_largest(const struct plim_plan *plan, const struct plim_launch *
                  plim_view_open(&values, l.values.at, bytes) &&
                  plim_view_open(&indices, l.indices.at, index_bytes);
     if (works) {
-        take_rows(plan, &l, &in, &values, &indices, items);
+        select_rows(plan, &l, &in, &values, &indices, items);
         plim_view_store(&values, launch->kernel);
         plim_view_store(&indices, launch->kernel);
     } else {

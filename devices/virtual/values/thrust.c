@@ -26,7 +26,7 @@ enum { FUNCTION, COUNT, OUT, NUMBER, VALUES }; /* plan->numbers: the positions o
 
 static const unsigned char all = PLIM_KNOWN | PLIM_ASSUMPTION_ALL; /* unknown keys are assumed to be all distinct */
 
-static void place(struct plim_plan *plan, int count, int out, int number, int values)
+static void set_arguments(struct plim_plan *plan, int count, int out, int number, int values)
 {
     const int64_t places[] = {NOWHERE, count, out, number, values};
     memcpy(plan->numbers, places, sizeof(places));
@@ -54,7 +54,7 @@ static bool read_comparison(const char *list, int index, int at, struct plim_pla
 struct item {
     const struct plim_number *numbers; /* what is compared: the key, or the numbers of its row */
     int64_t columns, key, value;
-    size_t place;
+    size_t set_arguments;
     unsigned char known; /* of the value */
 };
 
@@ -135,7 +135,7 @@ static int compare_items(const void *a, const void *b)
 {
     const struct item *x = a, *y = b;
     int order = compare(x, y);
-    return order ? order : x->place < y->place ? -1 : x->place > y->place;
+    return order ? order : x->set_arguments < y->set_arguments ? -1 : x->set_arguments > y->set_arguments;
 }
 
 /* Stores the keys, or the values if `values` is set. */
@@ -238,7 +238,7 @@ static bool read_sort(const char *list, struct plim_plan *plan)
 {
     enum { COUNTER = 5, LESS, KEY, VALUE };
     bool has_values = plim_name_type(plim_name_argument(list, VALUE)) == PLIM_INT64;
-    place(plan, 5, 3, NOWHERE, has_values ? 2 : NOWHERE);
+    set_arguments(plan, 5, 3, NOWHERE, has_values ? 2 : NOWHERE);
     return plim_name_begins(plim_name_argument(list, COUNTER), "unsigned int") &&
            plim_name_type(plim_name_argument(list, KEY)) == PLIM_INT64 &&
            (has_values || plim_name_begins(plim_name_argument(list, VALUE), "NullType")) &&
@@ -276,7 +276,7 @@ static bool run_merge(const struct plim_plan *plan, const struct plim_launch *la
 
 static bool read_differing(const char *list, struct plim_plan *plan)
 {
-    place(plan, 4, 2, NOWHERE, NOWHERE);
+    set_arguments(plan, 4, 2, NOWHERE, NOWHERE);
     return is_of_long(plim_name_argument(list, 1)) && read_comparison(list, 3, 3, plan) &&
            plan->numbers[FUNCTION] != NOWHERE;
 }
@@ -328,7 +328,7 @@ static bool run_difference(const struct plim_plan *plan, const struct plim_launc
 static bool read_by_key(const char *list, struct plim_plan *plan)
 {
     enum { ITERATORS = 4, COUNTED, STATE, SAME, COUNTER };
-    place(plan, 7, 2, 4, 1);
+    set_arguments(plan, 7, 2, 4, 1);
     plan->types[NUMBERS] = PLIM_INT32;
     for (int i = 1; i <= ITERATORS; i++)
         if (!is_of_long(plim_name_argument(list, i))) return false;
@@ -339,7 +339,7 @@ static bool read_by_key(const char *list, struct plim_plan *plan)
 /* Accepts only comparison by rows; cub.c has the others. */
 static bool read_select(const char *list, struct plim_plan *plan)
 {
-    place(plan, 7, 2, 3, NOWHERE);
+    set_arguments(plan, 7, 2, 3, NOWHERE);
     plan->types[NUMBERS] = plim_name_type(plim_name_argument(list, 4));
     return plan->types[NUMBERS] != PLIM_NO_TYPE && is_of_long(plim_name_argument(list, 1)) &&
            plim_name_begins(plim_name_argument(list, 2), "NullType") && read_comparison(list, 7, 6, plan) &&
@@ -349,7 +349,7 @@ static bool read_select(const char *list, struct plim_plan *plan)
 static bool read_agent(const char *list, struct plim_plan *plan)
 {
     const char *agent = plim_name_behind(plim_name_argument(list, 0), "UniqueAgent<");
-    place(plan, 4, 1, 3, NOWHERE);
+    set_arguments(plan, 4, 1, 3, NOWHERE);
     plan->types[NUMBERS] = PLIM_INT32;
     return agent && is_of_long(plim_name_argument(agent, 0)) && is_of_long(plim_name_argument(agent, 1)) &&
            plim_name_begins(plim_name_argument(agent, 4), "int*") && read_comparison(agent, 2, 2, plan) &&

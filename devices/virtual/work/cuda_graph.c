@@ -44,7 +44,7 @@ int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct pl
 }
 
 /* Adds `child` to the node, which takes ownership. Fails if `child` is NULL (out of memory). */
-static int give_child(struct plim_node *node, struct plim_graph *child)
+static int add_child(struct plim_node *node, struct plim_graph *child)
 {
     struct plim_graph **more = child ? realloc(node->children, (node->child_count + 1) *
                                                                    sizeof(struct plim_graph *))
@@ -62,13 +62,13 @@ int plim_graph_add_child(struct plim_graph *graph, const struct plim_graph *chil
                          struct plim_node **out)
 {
     int failed = plim_graph_add(graph, PLIM_NODE_GRAPH, out);
-    return failed ? failed : give_child(*out, plim_graph_clone(child));
+    return failed ? failed : add_child(*out, plim_graph_clone(child));
 }
 
 int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct plim_node **out)
 {
     int failed = plim_graph_add(graph, PLIM_NODE_CONDITIONAL, out);
-    for (size_t i = 0; i < bodies && !failed; i++) failed = give_child(*out, plim_graph_create());
+    for (size_t i = 0; i < bodies && !failed; i++) failed = add_child(*out, plim_graph_create());
     return failed;
 }
 
@@ -77,7 +77,7 @@ static int clone_node(struct plim_graph *graph, const struct plim_node *node,
 {
     int failed = plim_graph_add(graph, node->type, out);
     for (size_t i = 0; i < node->child_count && !failed; i++)
-        failed = give_child(*out, plim_graph_clone(node->children[i]));
+        failed = add_child(*out, plim_graph_clone(node->children[i]));
     return failed;
 }
 

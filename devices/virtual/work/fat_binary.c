@@ -58,7 +58,7 @@ static bool begins_with(const unsigned char *at, size_t bytes, uint32_t magic)
     return at && plim_is_readable(at, bytes, 0, 4) && number(at, 4) == magic;
 }
 
-static void look(struct plim_fat_binary *binary)
+static void parse(struct plim_fat_binary *binary)
 {
     const unsigned char *at = binary->image;
     size_t bytes = binary->bytes;
@@ -78,7 +78,7 @@ static void look(struct plim_fat_binary *binary)
 int plim_fat_binary_code(struct plim_fat_binary *binary, int compute_capability)
 {
     if (!binary) return compute_capability;
-    if (!binary->is_read) look(binary);
+    if (!binary->is_read) parse(binary);
     if (binary->unknown) return compute_capability;
     for (int c = compute_capability; c / 10 == compute_capability / 10; c--)
         if (has(binary->binaries, c)) return c;

@@ -61,7 +61,7 @@ static size_t find_ends(const void *structure, size_t words)
     return words;
 }
 
-static size_t look_through(const struct plim_kernel *kernel, const void *structure, size_t bytes, uintptr_t *out,
+static size_t find_addresses(const struct plim_kernel *kernel, const void *structure, size_t bytes, uintptr_t *out,
                            size_t room)
 {
     size_t count = 0, words = bytes / sizeof(*out);
@@ -107,7 +107,7 @@ size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 
     size_t launch_bytes = plim_family_bytes(kernel->plan, grid, arguments);
     for (int i = 0; arguments && i < signature->parameters && i < 32; i++)
         if (signature->structures >> i & 1)
-            count += look_through(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : launch_bytes),
+            count += find_addresses(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : launch_bytes),
                                   out + count, PLIM_WRITES - count);
     return count;
 }

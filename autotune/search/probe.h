@@ -1,9 +1,9 @@
 /* Tries settings on one GPU, each at most once.
  *
- * An asker keeps a sample of every setting that was asked for (the report lists them all, including failures), and runs
+ * A prober keeps a sample of every setting that was probed (the report lists them all, including failures), and runs
  * only settings that neither its samples nor the cache of the GPU's class can answer. */
-#ifndef PLIM_AUTOTUNE_SEARCH_ASK_H
-#define PLIM_AUTOTUNE_SEARCH_ASK_H
+#ifndef PLIM_AUTOTUNE_SEARCH_PROBE_H
+#define PLIM_AUTOTUNE_SEARCH_PROBE_H
 
 #include "autotune/base/stop.h"
 #include "cache.h"
@@ -17,7 +17,7 @@ struct plim_sample {
     enum plim_status verdict; /* under the budget */
     bool timed;               /* trial.seconds is the time on this GPU */
     bool tried;               /* it was run under the budget, or needs less than the budget */
-    bool proved;              /* the verdict holds for any number of steps: plim_ask_proof() */
+    bool proved;              /* the verdict holds for any number of steps: plim_probe_proof() */
     struct plim_trial trial;
 };
 
@@ -28,9 +28,9 @@ enum plim_want {
     PLIM_WANT_REASON,  /* also, if it does not fit, where it ran out of memory */
 };
 
-struct plim_asker {
+struct plim_prober {
     const struct plim_runner *runner;
-    struct plim_cache *cache;     /* of the GPU's class; not NULL; must outlive the asker */
+    struct plim_cache *cache;     /* of the GPU's class; not NULL; must outlive the prober */
     const struct plim_stop *stop; /* NULL: never stops */
     void (*on_run)(void *user);   /* called before every run; may be NULL */
     void *on_run_user;
@@ -38,11 +38,11 @@ struct plim_asker {
     size_t runs; /* number of runs so far */
 };
 
-void plim_asker_finish(struct plim_asker *asker); /* NULL or a zeroed asker is allowed */
+void plim_prober_finish(struct plim_prober *prober); /* NULL or a zeroed prober is allowed */
 
 /* Gets the sample of a setting, running it if necessary. *out is valid until the next call. Fails if the search has to
  * stop (stop.h) or the runner fails. */
-enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *setting,
+enum plim_status plim_probe(struct plim_prober *prober, const struct plim_setting *setting,
                           enum plim_want want, const struct plim_sample **out,
                           struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -50,27 +50,27 @@ enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *s
  * they never repeat, the setting fits only if it never had to release cached memory; otherwise its verdict becomes
  * PLIM_OOM, as it does if a later step runs out of memory. For a real GPU the simulated twin's steps are replayed; they
  * decide only if the GPU itself had to release cached memory. A runner without proofs leaves the verdict unchanged. */
-enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_setting *setting,
+enum plim_status plim_probe_proof(struct plim_prober *prober, const struct plim_setting *setting,
                                 const struct plim_sample **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Finds out how much memory the setting needs without a limit. *out is valid until the next call. If the run does not
  * finish, *out is NULL, and the setting's sample has the reason. */
-enum plim_status plim_ask_need(struct plim_asker *asker, const struct plim_setting *setting,
+enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_setting *setting,
                                const struct plim_cache_entry **out,
                                struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Returns the sample of a setting, NULL if there is none yet. Runs nothing. Valid until the next call of
- * plim_ask*(). */
-const struct plim_sample *plim_ask_known(const struct plim_asker *asker,
+ * plim_probe*(). */
+const struct plim_sample *plim_probe_known(const struct plim_prober *prober,
                                          const struct plim_setting *setting);
 
 /* Announces settings that may be asked for next to the runner (runner.h, expect), except those that have a sample. */
-void plim_ask_expect(const struct plim_asker *asker, const struct plim_setting *settings,
+void plim_probe_expect(const struct plim_prober *prober, const struct plim_setting *settings,
                      size_t count);
 
-/* Same for plim_ask_need() (runner.h, expect_needs). */
-void plim_ask_expect_needs(const struct plim_asker *asker, const struct plim_setting *settings,
+/* Same for plim_probe_need() (runner.h, expect_needs). */
+void plim_probe_expect_needs(const struct plim_prober *prober, const struct plim_setting *settings,
                            size_t count);
 
 #endif
