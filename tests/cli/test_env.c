@@ -240,7 +240,7 @@ Test(env, root_believes_only_what_is_roots)
     launch_expect_env(arguments, "", "nothing is set: ");
     snprintf(arguments, sizeof(arguments), ASK "--root-owned --site-store %s", launch_path("none"));
     launch_expect_env(arguments, "",
-                      "nothing is set: "); /* the user's store is not asked, and nothing planned */
+                      "nothing is set: "); /* the user's store is not read, and nothing is planned */
     FILE *spec = fopen(launch_path("spec.yaml"), "w");
     fputs("model: gpt2-124m\n", spec);
     fclose(spec);

@@ -173,7 +173,7 @@ Test(explain, the_rank_that_needs_the_most_is_told)
 }
 
 /* On a GPU on which the fourteenth step is the first to find no memory. */
-/* Of the rank that is told, as its peak is. */
+/* Of the rank that is reported, like its peak. */
 Test(explain, steps_and_a_timeline_are_those_of_the_rank_that_needs_the_most)
 {
     static const char job[] =

@@ -81,7 +81,7 @@ static double number(const struct ran *r, const char *path)
     return node ? json_number_value(node) : 0;
 }
 
-/* Modelled, and nothing was tried: no word of it. */
+/* Modelled, and no measurement was tried: there is no message about it. */
 static void expect_untried(const char *gpus, const char *arguments)
 {
     struct ran r = run(gpus, arguments);
@@ -136,7 +136,7 @@ Test(gpu_ring, what_is_measured_is_in_the_report, .init = no_store)
     json_decref(measured.report);
 }
 
-/* What does not fit is told by the GPU's simulated twin. */
+/* The GPU's simulated twin determines what does not fit. */
 Test(gpu_ring, the_twin_goes_by_it_too, .init = no_store)
 {
     setenv("PLIM_DOUBLE_NCCL", "2,8", 1);

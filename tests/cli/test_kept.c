@@ -1,4 +1,4 @@
-/* plimsoll store, and what is kept without a word: on pretended GPUs. */
+/* plimsoll store, and answers that are stored without a message; on emulated GPUs. */
 #include "launch.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,4 +1,4 @@
-/* What shells and manuals are told: completions and manual pages, of the tables of --help. */
+/* Shell completions and manual pages, which are generated from the tables of --help. */
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -46,7 +46,7 @@ Test(shells, bash_completes_commands_options_and_values)
     expect_completed("plimsoll explain --out usr/bi", "usr/bin ");
 }
 
-/* Colons, equal signs and commas part a word for bash, or for plimsoll. */
+/* Colons, equal signs and commas separate words for bash, or for plimsoll. */
 Test(shells, bash_completes_the_rest_of_a_word)
 {
     expect_completed("plimsoll plan --device sim:RTX-409", "RTX-4090 ");

@@ -82,7 +82,7 @@ Test(usage, a_dry_run_shows_what_a_trial_is_given)
     }
 }
 
-/* A recording has no other place than its file: that it cannot be written is told before the work. */
+/* A recording is stored only in its file: if it cannot be written, that is reported before the work begins. */
 Test(usage, a_recording_that_could_not_be_written_is_not_begun)
 {
     struct program p = program_run("record -o /nosuch/job.plim -- false {batch}");

@@ -18,7 +18,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-/* A kernel takes its arguments as `args`. By reference here: a copy for each thread would cost. */
+/* A kernel receives its arguments as `args`; here by reference, because a copy for each thread would be slow. */
 #define PLIM_KERNEL(name, args_type, ...)                                                          \
     static void name(const args_type &args);                                                       \
     static const emulated_registration name##_registration(                                        \

@@ -32,7 +32,7 @@ struct preference {
     uint32_t alignment[OPERANDS];
 };
 
-/* What lies in cublasLtMatmulAlgo_t. */
+/* The contents of cublasLtMatmulAlgo_t. */
 struct algorithm {
     uint64_t magic, workspace_bytes;
     uint32_t alignment[OPERANDS];

@@ -498,7 +498,7 @@ CUresult cuModuleUnload(CUmodule module)
 
 static bool contains(const unsigned char *text, size_t bytes, const char *word)
 {
-    size_t length = strlen(word) + 1; /* the NUL too, so that it is no beginning */
+    size_t length = strlen(word) + 1; /* including the NUL, so that a prefix does not match */
     for (size_t i = 0; i + length <= bytes; i++)
         if (text[i] == (unsigned char)word[0] && !memcmp(text + i, word, length)) return true;
     return false;

@@ -1,19 +1,19 @@
-/* libnvidia-ml.so.1 for tests: tells of the pretended GPUs of gpu_state.h.
+/* libnvidia-ml.so.1 for tests: reports the emulated GPUs of gpu_state.h.
  *
  *   PLIM_DOUBLE_NVML   what else is so, with commas:
  *     error=N          nvmlInit fails with this number
  *     no-gpus         the driver has no GPU
  *     bad@GPU=N       the handle of the GPU with this index is refused with this number
- *     wrong-memory     memory is told 1000 times too small
+ *     wrong-memory     memory is reported 1000 times too small
  *     old              only version 1 of the memory's layout, and no temperature structure
- *     no-mig           MIG cannot be asked for, as on GPUs without it
+ *     no-mig           queries of MIG are not supported, as on GPUs without it
  *     mig, mig-empty   GPU 0 is in MIG mode, with two instances or none
  *     no-memory        a whole GPU does not tell of its memory, as to users without privileges
  *     exclusive, prohibited   the compute mode of all GPUs; libcuda keeps to the first
  *     driver=TEXT, cuda=N     the driver's version and the newest CUDA it runs (13000)
  *     name=TEXT        the name of all GPUs
  *     throttle@N       from the Nth sample of the clock on (from 1): hardware thermal slowdown
- *     hide-processes   how much memory a process holds is not told
+ *     hide-processes   the memory that a process holds is not reported
  *     crowd=N          N processes on every GPU, of which all but the real ones hold nothing
  *     others-compute   a process that is none of the test's computes on every GPU
  *
@@ -53,7 +53,7 @@ static bool has_word(const char *text, size_t length, const char *word)
                        : length == size && !strncmp(text, word, size);
 }
 
-/* What stands behind a word, or "" for one without a value; NULL where it is not given. */
+/* Returns the value of a word, or "" for a word without a value; NULL if it is not given. */
 static const char *given(const char *word)
 {
     const char *text = getenv("PLIM_DOUBLE_NVML");

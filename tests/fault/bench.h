@@ -24,7 +24,7 @@ void bench_finish(struct bench *b);
 /* One run under the budget. */
 enum plim_status bench_run(struct bench *b, int64_t micro_batch, struct plim_replay *out);
 
-/* How often a log was told of something: a log with bench_listen() and this as its user counts. */
+/* Counts the messages of a log that has bench_listen() as its function and this as its user. */
 struct bench_ear {
     enum plim_log_level level;
     const char *text; /* a part of what is listened for */

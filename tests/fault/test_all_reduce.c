@@ -1,4 +1,4 @@
-/* The all-reduce among pretended GPUs, timed in a worker, and all that keeps it from being timed. */
+/* The all-reduce of emulated GPUs, timed in a worker, and everything that prevents its timing. */
 #include "autotune/run/worker/all_reduce.h"
 #include "autotune/base/clock.h"
 #include "bench.h"
@@ -34,7 +34,7 @@ static void remove_state(void)
 
 TestSuite(all_reduce, .init = use_stand_ins, .fini = remove_state);
 
-/* Measures; nothing is left behind, whatever came of it. */
+/* Measures; whatever the result, no process or file is left. */
 static enum plim_status take(const struct plim_all_reduce_request *request,
                              struct plim_all_reduce *out, struct plim_error *err)
 {

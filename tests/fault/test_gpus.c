@@ -154,7 +154,7 @@ static struct search search(const struct fault_case *c, const char *then)
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-/* The largest micro-batch that fits, by what a GPU without faults says. */
+/* The largest micro-batch that fits on a GPU without faults. */
 static int64_t edge_of(const char *checkpointing)
 {
     return strcmp(checkpointing, "none") ? 0 : 9;
@@ -172,7 +172,7 @@ static bool is_searched(const json_t *setting)
            !strcmp(text_at(setting, "precision"), "bf16-mixed");
 }
 
-/* The verdict of the setting that a GPU without faults would choose; "": it was not asked for. */
+/* The verdict of the setting that a GPU without faults would choose; "": it was not run. */
 static const char *verdict_of_best(const json_t *report)
 {
     size_t i;
@@ -338,9 +338,9 @@ ParameterizedTest(struct fault_case *c, gpus, a_fault_anywhere)
     run_case(c);
 }
 
-/* --- libraries that lie, or are not there ----------------------------------------------------- */
+/* --- libraries that are wrong or missing ------------------------------------------------------ */
 
-/* NVML only tells what others hold: without it, or without a word of truth in it, CUDA decides. */
+/* NVML only reports what other processes hold: without it, or if its reports are wrong, CUDA decides. */
 Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
 {
     static const char *const lies[] = {"wrong-memory", "old",      "no-memory", "hide-processes",
@@ -443,7 +443,7 @@ Test(gpus, an_mps_server_that_is_not_ready_is_waited_for)
     end_mps(folder);
 }
 
-/* The limit of a client is all that it may use, whatever the GPU has. */
+/* A client may not use more than its limit, whatever memory the GPU has. */
 Test(gpus, the_memory_limit_of_an_mps_client_counts)
 {
     char folder[32];
@@ -463,7 +463,7 @@ Test(gpus, the_memory_limit_of_an_mps_client_counts)
 
 /* --- other libraries -------------------------------------------------------------------------- */
 
-/* A folder of the stand-ins in which `replacement` stands for `library`; "": nothing does. */
+/* Creates a folder of the stand-ins in which `replacement` replaces `library`; "": without that library. */
 static struct search search_with(struct fault_case *c, const char *library, const char *replacement)
 {
     static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1", PLIM_CUBLASLT,

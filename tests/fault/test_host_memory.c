@@ -121,7 +121,7 @@ static char *take_page(const char *path)
     return text;
 }
 
-/* Charts are made near the end. A result whose step cannot be replayed is drawn without it, and that is said. */
+/* Charts are made near the end. A result whose step cannot be replayed is drawn without it, with a note. */
 Test(host_memory, a_page_is_whole_or_there_is_none)
 {
     char *result = program_file("result.json", ""), page[512], command[2048];

@@ -112,7 +112,7 @@ Test(opening, a_worker_sees_its_gpu_and_inherits_nothing)
     close(stray);
 }
 
-/* What it sees as its GPU where our own environment says so and the configuration so. */
+/* The GPU that the worker sees for these values of our environment and of the configuration. */
 static void expect_gpu(const char *ours, const char *configured, const char *seen)
 {
     const struct plim_message_opened *opened;

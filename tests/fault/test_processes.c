@@ -386,7 +386,7 @@ static int life_of_a_worker(void)
     return (int)(4e6 * (seconds < 0.1 ? seconds : 0.1)) + 1000;
 }
 
-/* A worker that waits for ever notices nothing by itself. */
+/* A worker that waits for ever does not notice that by itself. */
 Test(processes, a_parent_killed_at_any_moment_leaves_no_hanging_worker)
 {
     static const char *const scripts[] = {"hang@start", "deaf@opening", "deaf@step", "hang@result"};

@@ -173,7 +173,7 @@ Test(verdicts, a_condemned_setting_is_not_run_again)
         cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
         cr_expect(eq(int, replay.verdict, PLIM_CRASHED));
     }
-    cr_assert(eq(int, bench_run(&bench, 9, &replay), PLIM_OK)); /* the search goes on */
+    cr_assert(eq(int, bench_run(&bench, 9, &replay), PLIM_OK)); /* the search continues */
     cr_expect(eq(int, replay.verdict, PLIM_OK));
     cr_expect(eq(int, plim_remote_workers(bench.remote), 4));
     bench_finish(&bench);
@@ -273,7 +273,7 @@ Test(verdicts, a_noisy_time_is_taken_again)
     expect_noise("noisier", true, 0.1); /* then the first was the better one */
 }
 
-/* Seconds that a worker is given for timing, where so many are asked for. */
+/* Returns the seconds that a worker has for timing if this many are requested. */
 static double given_seconds(double asked, const struct plim_stop *stop)
 {
     bench_init(&bench, "ok");

@@ -1,4 +1,4 @@
-/* The words of a command line, one a line; the first byte chooses the command. */
+/* The arguments of a command line, one per line; the first byte selects the command. */
 #include "target.h"
 #include "autotune/cli/options.h"
 #include <string.h>

@@ -137,7 +137,7 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     struct plim_error err = PLIM_ERROR_INIT;
     static struct plim_spec spec;
     enum plim_status st = plim_spec_load(path, &spec, &err);
-    bool is_whole = json_object_get(c, "family"); /* golden.py takes its own class, else AutoModelForCausalLM */
+    bool is_whole = json_object_get(c, "family"); /* golden.py uses its own class, else AutoModelForCausalLM */
     if (!st && !is_whole) st = plim_spec_set(&spec, "train.auto_class", "causal-lm", &err);
     if (!st && !is_whole) st = plim_spec_resolve(&spec, &err);
     cr_assert_eq(st, PLIM_OK, "%s", err.text);

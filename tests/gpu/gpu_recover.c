@@ -93,7 +93,7 @@ static enum plim_status take_everything(struct plim_device *device, struct segme
     return st;
 }
 
-/* A kernel that nothing has asked for yet: the GPU has no memory for its code, or just so. */
+/* A kernel that was not loaded before: the GPU has no memory for its code, or only just enough. */
 static enum plim_status load_a_kernel(struct plim_device *device, uint64_t memory)
 {
     struct plim_array a = {

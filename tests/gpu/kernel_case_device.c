@@ -48,7 +48,7 @@ struct moved {
     struct plim_array out[PLIM_OP_MAX_OUT], in[PLIM_OP_MAX_IN], scratch[PLIM_OP_MAX_SCRATCH];
     struct plim_array lists[PLIM_OP_MAX_LISTS][LIST];
     const struct plim_array *pointers[PLIM_OP_MAX_LISTS][LIST];
-    uint64_t at[KERNEL_CASE_ARRAYS]; /* where the arrays of the case lie */
+    uint64_t at[KERNEL_CASE_ARRAYS]; /* addresses of the arrays of the case */
 };
 static struct moved moved;
 

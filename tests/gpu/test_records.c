@@ -22,7 +22,7 @@ struct tune {
     struct plim_run_device twin;
     struct plim_run_options options;
     struct plim_replay replay; /* of the last run */
-    const char *unknown; /* what was asked for and is not recorded; NULL: nothing */
+    const char *unknown; /* the query that is not recorded; NULL: none */
 };
 
 static const char *text(const json_t *object, const char *key)

@@ -74,7 +74,7 @@ Test(advice, what_fits_comes_first)
     expect_advice(&q, setting_of(12, 2), 1536, 4, less);
 }
 
-/* Nothing fits by itself; checkpointing, bf16 and one sample at a time together do. */
+/* No single change fits; checkpointing, bf16 and one sample per micro-batch fit together. */
 Test(advice, changes_are_added_up_until_they_fit)
 {
     struct plim_question q = synthetic_question();
@@ -87,7 +87,7 @@ Test(advice, changes_are_added_up_until_they_fit)
     expect_advice(&q, setting_of(2, 1), 1050, 5, expected);
 }
 
-/* Not even together: what is left is said all the same. */
+/* Not even together: the remaining need is reported all the same. */
 Test(advice, a_sum_that_does_not_fit_comes_last)
 {
     struct plim_question q = synthetic_question();
@@ -99,7 +99,7 @@ Test(advice, a_sum_that_does_not_fit_comes_last)
     expect_advice(&q, setting_of(1, 1), 1030, 4, expected);
 }
 
-/* What is said is what was tried: one value of each axis. */
+/* The advice has what was tried: one value of each axis. */
 Test(advice, a_later_change_of_an_axis_takes_the_place_of_an_earlier_one)
 {
     struct plim_question q = synthetic_question();
@@ -134,7 +134,7 @@ Test(advice, a_change_applies_where_it_applies)
                                     {"precision bf16", 1, 1, 1024, 1040, false},
                                     {"sequence 128", 1, 1, 128, 1028, false}};
     expect_advice(&q, setting, 1025, 3, none);   /* one change is no sum */
-    setting.value[SYNTHETIC_CHECKPOINTING] = 64; /* no bit stands for it */
+    setting.value[SYNTHETIC_CHECKPOINTING] = 64; /* no bit represents it */
     const struct expected unknown[] = {{"precision bf16", 1, 1, 1024, 1088, false},
                                        {"sequence 128", 1, 1, 128, 1040, false}};
     expect_advice(&q, setting, 1025, 2, unknown);
@@ -221,7 +221,7 @@ Test(advice, of_more_gpus_not_those_that_are_there)
     expect_advice(&q, setting_of_gpus(16, 0, 4), 640, 1, &sharded);
 }
 
-/* More GPUs than samples: the effective batch grows, and that is said. */
+/* More GPUs than samples: the effective batch grows, and the report says so. */
 Test(advice, of_more_gpus_a_batch_that_cannot_stay_is_said)
 {
     struct plim_question q = question_of_gpus();

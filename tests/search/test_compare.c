@@ -1,4 +1,4 @@
-/* The best of every point, not only the best of all: where the search was asked to compare. */
+/* The best setting of every point, not only the best of all, if the search is to compare points. */
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -48,7 +48,7 @@ static struct ending *slow_checkpointing(void)
     struct ending *e = calloc(1, sizeof(*e));
     cr_assert(e != NULL);
     synthetic_init(&e->truth, INT64_C(11) << 30);
-    e->truth.bump_bytes = INT64_C(150) << 20; /* so that no line says where the edge is */
+    e->truth.bump_bytes = INT64_C(150) << 20; /* so that no line predicts the edge */
     e->truth.bump_every = 7;
     e->truth.full_slower = 9;
     return e;

@@ -212,7 +212,7 @@ Test(decision, where_nothing_fits_the_smallest_setting_is_told)
     }
 }
 
-/* Only two of the micro-steps are run; all that were asked for are told. */
+/* Only two of the micro-steps are run; the report has all that were requested. */
 Test(decision, the_smallest_setting_has_all_its_micro_steps)
 {
     struct synthetic s;
@@ -309,7 +309,7 @@ Test(decision, the_longest_sequence_ends_at_the_limit_of_the_model)
     static const struct {
         int64_t limit, fitting, expected;
     } cases[] = {{4096, 9000, 4096}, {200, 9000, 200}, {40, 9000, 40}, {64, 9000, 64},
-                 {224, 200, 192},    {512, 300, 256}}; /* between 128 and 224 lies 192 */
+                 {224, 200, 192},    {512, 300, 256}}; /* 192 is between 128 and 224 */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct synthetic s;
         struct synthetic_run run;

@@ -94,7 +94,7 @@ Test(edge, a_line_from_a_similar_gpu_saves_runs)
     cr_expect(lt(sz, s.limited_runs + s.unlimited_runs, without));
 }
 
-/* A line of a GPU that holds less beside the samples: its slope is right, its start is moved. */
+/* A line from a GPU with less memory in addition to the samples: its slope is right, its offset is not. */
 Test(edge, a_line_is_moved_through_the_first_run)
 {
     size_t runs = 0;
@@ -193,7 +193,7 @@ Test(edge, of_a_program_takes_few_trials)
     cr_expect(eq(sz, runs, 2342)); /* pinned: 7.8 a model, of which two are the edge and the next */
 }
 
-/* With an exact effective batch no trial is spent on what may not be chosen, whatever edge is asked for. */
+/* With an exact effective batch no trial is spent on what may not be chosen, whichever edge is requested. */
 Test(edge, of_a_program_is_that_of_what_may_be_chosen)
 {
     uint64_t random = 9;
@@ -224,7 +224,7 @@ Test(edge, of_a_program_is_that_of_what_may_be_chosen)
     cr_expect(eq(sz, runs, 1420)); /* pinned: 4.7 a model */
 }
 
-/* Where a run crashes its need is not known: the next guess lies half-way to what fits. */
+/* If a run crashes, its need is unknown: the next guess is half-way to what fits. */
 Test(edge, what_crashes_is_gone_round_in_halves)
 {
     struct synthetic s;
@@ -276,7 +276,7 @@ Test(edge, among_bumps_lies_between_what_fits_and_what_does_not)
     }
 }
 
-/* Before it is searched: no more than its line says, nor what is known to fail. */
+/* Before the edge is searched: at most what its line predicts, and less than what is known to fail. */
 Test(edge, is_at_most_what_is_known)
 {
     struct synthetic s;
@@ -294,7 +294,7 @@ Test(edge, is_at_most_what_is_known)
     cr_expect(eq(i64, plim_edge_upper(&search, 0), 10));
     edge->fails = 7;
     cr_expect(eq(i64, plim_edge_upper(&search, 0), 6));
-    edge->fits = 12; /* it was run, whatever the line says */
+    edge->fits = 12; /* it was run, whatever the line predicts */
     edge->fails = 0;
     cr_expect(eq(i64, plim_edge_upper(&search, 0), 12));
     edge->searched = true;
@@ -362,7 +362,7 @@ Test(edge, an_endless_gpu_ends_the_search)
     cr_expect(eq(i64, edge.fails, 0));
 }
 
-/* A runner that is told what may be asked next. */
+/* A runner to which settings that may be run next are announced. */
 struct foreseeing {
     struct synthetic truth;
     struct plim_runner runner;
@@ -392,7 +392,7 @@ static enum plim_status run_foreseen(void *user, const struct plim_setting *sett
     return f->truth.runner.run(&f->truth, setting, mode, out, err);
 }
 
-/* Over random models: of all runs of the bisections, those that were told one question before. */
+/* Over random models: of all runs of the bisections, those that were announced one run earlier. */
 Test(edge, what_is_asked_next_is_told_before)
 {
     uint64_t random = 5;

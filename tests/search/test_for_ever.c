@@ -33,7 +33,7 @@ static void set_number(struct plim_spec *spec, const char *key, int64_t number)
     set(spec, key, value);
 }
 
-/* One question of the property, and the GPU that it is asked of. */
+/* One case of the property: a question and its GPU. */
 struct edge_case {
     struct plim_spec spec;
     struct plim_spec_question question;

@@ -72,7 +72,7 @@ static struct plim_report decide(const struct plim_spec *spec, const char *uri,
     return report;
 }
 
-/* Runs one setting by itself, on a fresh GPU of the same kind. */
+/* Runs one setting alone, on a new GPU of the same kind. */
 static struct plim_trial run_alone(const struct plim_spec *spec, const char *uri,
                                    const struct plim_result_setting *s)
 {

@@ -1,4 +1,4 @@
-/* What the report says of a decision: every number of the choice, and the sentences. */
+/* The report of a decision: every number of the choice, and the sentences. */
 #include "autotune/search/inspect.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ struct reported {
     struct plim_result result;
 };
 
-/* A GPU whose samples take exactly so much, and with no memory for its allocator beside. */
+/* A GPU whose samples need exactly this much, with no additional memory for its allocator. */
 static void prepare(struct reported *r, int64_t budget_mib)
 {
     *r = (struct reported){.question = synthetic_question()};
@@ -260,7 +260,7 @@ Test(reasons, more_than_the_peak_rate_is_of_another_precision)
     }
 }
 
-/* The sequence is a number of its own; what is hidden is not told. */
+/* The sequence length is reported separately; hidden values are not reported. */
 Test(reasons, a_setting_has_the_values_of_its_axes)
 {
     struct reported r;
@@ -400,7 +400,7 @@ Test(reasons, nothing_fits_and_what_is_missing)
     cr_assert(eq(sz, r.result.points.count, 1));
     cr_expect(eq(i64, r.result.points.items[0].short_bytes, 24 * MIB), "of the smallest one");
     cr_expect(eq(str, (char *)r.result.points.items[0].verdict, (char *)"oom"));
-    bool told = false; /* what a sample would need, not how far it came */
+    bool told = false; /* what a sample needs, not how much it had allocated when it failed */
     for (size_t i = 0; i < r.result.samples.count; i++)
         told |= !strcmp(r.result.samples.items[i].verdict, "oom") &&
                 r.result.samples.items[i].peak.reserved_bytes == 1124 * MIB;

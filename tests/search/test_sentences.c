@@ -1,4 +1,4 @@
-/* Sentences of a report by the facts they tell, one fact at a time: no search is made. */
+/* Sentences of a report for given facts, one fact at a time; no search is run. */
 #include "autotune/answer/reasons.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
@@ -258,7 +258,7 @@ Test(sentences, the_end_of_a_range_is_no_edge)
 {
     chosen();
     cr_expect(not(says("is the end of the range")));
-    facts.question.batch.last = 1; /* a single one that was asked for */
+    facts.question.batch.last = 1; /* a single one that was requested */
     facts.question.batch.first = 1;
     cr_expect(not(says("is the end of the range")));
     facts.question.batch.first = 8;

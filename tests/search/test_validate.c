@@ -87,7 +87,7 @@ Test(validate, the_choice_is_the_one_that_is_fast_on_the_gpu)
     struct real real;
     struct synthetic_run r;
     struct plim_question q = synthetic_question();
-    synthetic_init(&plan, INT64_C(3) << 30); /* 19 fit; the plan says that 19 are the fastest */
+    synthetic_init(&plan, INT64_C(3) << 30); /* 19 fit; the plan predicts that 19 are the fastest */
     real_init(&real, &plan);
     real.truth.tile = 8; /* on the GPU 17 samples take three waves, as 24 would */
     validate(&r, &real, &q);
@@ -173,7 +173,7 @@ Test(validate, a_point_that_is_planned_a_fifth_slower_may_win_and_is_run)
     cr_expect(not(is_chosen));
 }
 
-/* The edge is where the GPU has it, whatever a sample was planned to need. */
+/* The edge is that of the GPU, whatever a sample was planned to need. */
 static void expect_edge_of(int64_t percent_of_planned)
 {
     struct synthetic plan;

@@ -1,4 +1,4 @@
-/* Traces of PyTorch's caching allocator: what was asked of it, what it did to the device.
+/* Traces of PyTorch's caching allocator: the requests to it, and its calls to the device.
  *
  * Lines, in order; `expected` lines stand before the line that caused them:
  *     a ID BYTES [STREAM]    an allocation               f ID    it is freed
@@ -16,7 +16,7 @@
 #include "autotune/base/array.h"
 #include "devices/allocator/allocator.h"
 
-/* Where the recorded traces lie. */
+/* The folder of the recorded traces. */
 extern const char allocator_traces_folder[];
 
 struct trace_event {

@@ -59,7 +59,7 @@ static void read_modules(const json_t *modules, char out[PLIM_MODULES_TEXT])
     if (text) snprintf(out, PLIM_MODULES_TEXT, "%s%s", strcmp(text, "all-linear") ? PLIM_MODULES_REGEX : "", text);
 }
 
-/* Is `word` one of the list that the key has? */
+/* True if `word` is in the list of the key. */
 static bool has_word(const json_t *object, const char *key, const char *word)
 {
     const json_t *list = json_object_get(object, key);

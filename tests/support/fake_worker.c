@@ -1,6 +1,6 @@
 /* A worker that goes wrong on request: speaks the protocol (autotune/wire.h) and follows a script.
  *
- *   PLIM_FAKE_SCRIPT   one word a worker, separated by blanks; the last one is for all that follow
+ *   PLIM_FAKE_SCRIPT   one word per worker, separated by blanks; the last one also applies to all later workers
  *   PLIM_FAKE_COUNT    a file to which every worker adds a byte, so that it knows which one it is
  *
  * A word is BEHAVIOUR@POSITION, or a behaviour of the answers alone. A run that goes well reserves

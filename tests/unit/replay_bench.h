@@ -37,7 +37,7 @@ static inline void run(struct bench *b, const struct plim_train_setting *setting
                  err.text);
 }
 
-/* What was asked for is the same whatever was cached and split on the way. */
+/* The requested bytes are the same, whatever was cached and split before. */
 static inline bool same_requests(const struct plim_replay *a, const struct plim_replay *b)
 {
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)

@@ -1,4 +1,4 @@
-/* Where device memory lies, beside what the driver of an H200 did (tests/gpu/measured/h200-addresses.json). */
+/* Addresses of device memory, compared with those of an H200's driver (tests/gpu/measured/h200-addresses.json). */
 #include "devices/address_space.h"
 
 #include <criterion/criterion.h>
@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 static const int64_t MIB = 1 << 20;
-/* Where the context's pieces lie here: 8 MiB in the highest region, 30 MiB in the next. */
+/* The memory of the context here: 8 MiB in the highest region, 30 MiB in the next. */
 static const int64_t TOP = INT64_C(1) << 46;
 enum { HOLE_OF_24 = -24, HOLE_OF_2 = -34, NEW_REGIONS_END = -64, MOST = 256 };
 

@@ -10,8 +10,8 @@
 
 struct recorded {
     char name[40];
-    char conf[64];          /* "": what the file says */
-    int64_t capacity_bytes; /* 0: what the file says */
+    char conf[64];          /* "": as in the file */
+    int64_t capacity_bytes; /* 0: as in the file */
     int steps, memory;      /* step lines and S s M m lines it has */
 };
 

@@ -276,7 +276,7 @@ Test(caching_allocator, the_fingerprint_knows_the_order_of_segments_and_not_thei
     uint64_t before = plim_allocator_fingerprint(p.bed.a);
     plim_allocator_free(p.bed.a, p.large);
     plim_allocator_empty_cache(p.bed.a);
-    p.large = get(&p.bed, 40 * MIB); /* elsewhere, but behind the other as before */
+    p.large = get(&p.bed, 40 * MIB); /* at another address, but after the other block as before */
     cr_expect(eq(u64, plim_allocator_fingerprint(p.bed.a), before));
     plim_allocator_free(p.bed.a, p.small);
     plim_allocator_empty_cache(p.bed.a);

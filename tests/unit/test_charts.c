@@ -143,7 +143,7 @@ Test(charts, a_step_shows_its_phases_and_where_the_budget_is_exceeded)
     cr_expect(strstr(chart.title, "2 of its 16 micro-steps") != NULL);
     cr_expect(eq(sz, chart.series_count, 2)); /* activations and cached: the rest is never there */
     plim_chart_finish(&chart);
-    result.fits = false; /* without a limit, what is cached says nothing */
+    result.fits = false; /* without a limit, cached memory is meaningless */
     plim_charts_step(&result, &chart);
     cr_expect(eq(sz, chart.series_count, 1));
     plim_chart_finish(&chart);
@@ -177,7 +177,7 @@ Test(charts, a_bar_says_the_model_where_there_are_several)
     struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4")};
     struct plim_report report = {.results = {results, 2, 2}};
     expect_bars(&report, "T4, 8 x 2", "L4, 8 x 2");
-    strcpy(results[1].spec.name, "b"); /* which strcmp() may tell apart by 1 or by more */
+    strcpy(results[1].spec.name, "b"); /* for which strcmp() may return 1 or more */
     expect_bars(&report, "a on T4, 8 x 2", "b on L4, 8 x 2");
     strcpy(results[0].spec.name, "b");
     strcpy(results[1].spec.name, "a");

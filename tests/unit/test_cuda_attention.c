@@ -25,7 +25,7 @@ static enum plim_status driver_view(void *user)
 
 static const struct plim_lib_host host = {.driver_view = driver_view};
 
-/* A library stays loaded once it was used, and the stand-in has its GPU from then on. */
+/* A library stays loaded after its first use, and the stand-in keeps its GPU from then on. */
 static void forget_stand_in(void)
 {
     for (void *h; (h = dlopen(PLIM_DOUBLES_FOLDER "/libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD));) {
@@ -73,7 +73,7 @@ static struct plim_array block(int64_t bytes)
                                .dtype = PLIM_U8};
 }
 
-/* (b, heads, length, size), which lies as (b, length, heads, size) unless `heads_first`. */
+/* (b, heads, length, size), in memory as (b, length, heads, size) unless `heads_first`. */
 static struct plim_array make(const struct problem *p, int64_t heads, int64_t length, uint64_t seed)
 {
     struct plim_array a = {.shape = {p->batch, heads, length, p->size},
@@ -224,7 +224,7 @@ static void expect_logsumexp(const struct plim_array *seen, const struct plim_ar
         cr_assert(fabsf(a[i] - b[i]) <= 1e-4f, "row %d: %g, not %g", (int)i, a[i], b[i]);
 }
 
-/* Forward, then backward of the same call, both by the reference and by the stand-in. */
+/* Forward, then backward of the same call, by the reference and by the stand-in. */
 static void expect_as_reference(const struct problem *p, const struct gpu *gpu)
 {
     struct plim_fused *f = open_stand_in(gpu->name);
@@ -239,7 +239,7 @@ static void expect_as_reference(const struct problem *p, const struct gpu *gpu)
     }
     wanted[4] = block(rows * 4);
     seen[4] = block(rows * 4);
-    for (int i = 0; i < 2; i++) { /* the reference wants the logsumexp's shape */
+    for (int i = 0; i < 2; i++) { /* the reference requires the logsumexp's shape */
         struct plim_array *lse = i ? &seen[4] : &wanted[4];
         *lse = (struct plim_array){
             lse->data, {p->batch, p->heads, p->q}, {p->heads * p->q, p->q, 1}, 3, PLIM_F32};
@@ -438,7 +438,7 @@ Test(attention, dropout_is_for_the_kernel_that_pytorch_takes)
         eq(int, try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &p, &err), PLIM_UNSUPPORTED));
 }
 
-/* A mask beside `causal` says the same: it need not even be one that the graph could read. */
+/* A mask in addition to `causal` is redundant: it may even be one that the graph could not read. */
 Test(attention, mask_beside_causal_is_left_out)
 {
     struct plim_fused *f = open_stand_in(hopper.name);
@@ -477,7 +477,7 @@ Test(attention, gpu_without_engines)
     cr_expect(strstr(err.text, "no engine") != NULL, "%s", err.text);
 }
 
-/* --- where it finds room ---------------------------------------------------------------------- */
+/* --- where temporaries are placed ------------------------------------------------------------- */
 
 static enum plim_status try_backward(const struct problem *p, const char *gpu, int cc,
                                      enum plim_sdpa kernel, struct plim_error *err)
@@ -517,7 +517,7 @@ Test(attention, backward_in_the_scratch_of_other_kernels)
         {"RTX-4090", 89, PLIM_SDPA_FLASH, false, false, 128, PLIM_UNSUPPORTED},
         {"RTX-4090", 89, PLIM_SDPA_FLASH, true, false, 128, PLIM_UNSUPPORTED},
         {"RTX-5090", 120, PLIM_SDPA_FLASH, false, false, 128, PLIM_UNSUPPORTED},
-        /* rows rounded up to 128: room for a second dQ of a short sequence */
+        /* rows rounded up to 128: enough memory for a second dQ of a short sequence */
         {"A100-SXM4-80GB", 80, PLIM_SDPA_FLASH, false, false, 40, PLIM_OK},
         /* Hopper needs 256 bytes more than flash has, unless something is left over */
         {"H100-SXM5-80GB", 90, PLIM_SDPA_FLASH, false, false, 128, PLIM_UNSUPPORTED},

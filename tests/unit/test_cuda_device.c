@@ -9,7 +9,7 @@
 
 #define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
-#define CONTEXT (256 * MIB) /* what the stand-in's takes */
+#define CONTEXT (256 * MIB) /* bytes of the stand-in's context */
 #define MODULE (2 * MIB)    /* and the code of a kernel's image */
 
 /* --- operations ------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ Test(cuda_device, a_smaller_gpu_can_be_emulated)
     cr_expect(eq(str, d->info.uri, "cuda:0,memory=25769803776"));
     device_segment(d, 20 * GIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * GIB + 1, &a), PLIM_OOM));
-    cr_expect(eq(str, (char *)plim_device_message(d), (char *)"")); /* the driver was not asked */
+    cr_expect(eq(str, (char *)plim_device_message(d), (char *)"")); /* the driver was not called */
     device_segment(d, 4 * GIB);
     plim_device_close(&d);
 }

@@ -1,4 +1,4 @@
-/* What goes wrong on a GPU, and what the cuda device says of it. */
+/* Faults of a GPU, and how the cuda device reports them. */
 #include "devices/cuda/cuda.h"
 #include "support/open_device.h"
 

@@ -1,4 +1,4 @@
-/* Matmul operations in cuBLASLt's words: what is folded, turned, batched, refused. */
+/* Matmul operations as cuBLASLt problems: what is folded, transposed, batched or refused. */
 #include "devices/cuda/gemm.h"
 
 #include <criterion/criterion.h>
@@ -62,7 +62,7 @@ Test(gemm, column_major_result_is_not_turned)
 
 Test(gemm, heads_in_the_middle_are_runs_around_one_batch)
 {
-    /* (batch 2, heads 3) of (4, 8), where the heads lie inside of the rows */
+    /* (batch 2, heads 3) of (4, 8), with the heads inside the rows in memory */
     struct plim_array a = array(4, DIMS(2, 3, 4, 8), DIMS(96, 8, 24, 1));
     struct plim_array b = array(4, DIMS(2, 3, 8, 5), NULL), y = array(4, DIMS(2, 3, 4, 5), NULL);
     struct plim_gemm g;

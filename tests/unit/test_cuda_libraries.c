@@ -68,7 +68,7 @@ Test(cuda_libraries, product_with_an_addend)
     plim_device_close(&d);
 }
 
-/* c lies the other way: our copy kernel turns it first. */
+/* c is column-major: our copy kernel transposes it first. */
 Test(cuda_libraries, product_with_an_addend_that_our_kernel_copies)
 {
     struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, NULL);
@@ -289,7 +289,7 @@ static unsigned attend(int fd, int64_t length, uint16_t *out)
     return engines;
 }
 
-/* The second plan that cuDNN is asked for it does not compile: our kernels do it. */
+/* cuDNN fails to build the second plan: our kernels run instead. */
 Test(cuda_libraries, a_plan_that_one_process_compiled_the_next_one_reads)
 {
     uint16_t first[8], again[8] = {0}, other[8];

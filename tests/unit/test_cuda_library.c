@@ -1,4 +1,4 @@
-/* Finding libraries, with the stand-ins of tests/doubles in the place of NVIDIA's. */
+/* Finding libraries, with the stand-ins of tests/doubles instead of NVIDIA's. */
 #include "devices/cuda/library.h"
 
 #include <criterion/criterion.h>
@@ -55,7 +55,7 @@ Test(library, lib_below_a_variable_is_searched)
     rmdir(folder);
 }
 
-/* A copy of a stand-in under a folder of the test's own; what is loaded from there. */
+/* A copy of a stand-in in a folder of the test's own, and the library loaded from there. */
 static char copied[] = "/tmp/plimsoll-library-XXXXXX";
 
 static void copy_stand_in(void)

@@ -122,7 +122,7 @@ struct product {
     struct form out, a, b, c; /* c.ndim 0: none */
     enum plim_dtype in_dtype, out_dtype;
     double alpha, beta;
-    bool bias; /* the epilogue is asked for */
+    bool bias; /* the epilogue is requested */
 };
 
 static enum plim_status run_op(struct plim_blaslt *b, struct plim_op *op, struct plim_error *err)
@@ -430,7 +430,7 @@ Test(matmul, full_gpu_at_open_is_out_of_memory)
     cr_expect(eq(ptr, blaslt, NULL));
 }
 
-/* An internal error means what the driver says that it means. */
+/* After an internal error, the driver's status decides what it means. */
 Test(matmul, driver_says_what_an_unclear_failure_is)
 {
     static const enum plim_status says[] = {PLIM_OOM, PLIM_LOST, PLIM_OK};

@@ -38,7 +38,7 @@ static void keep(const char *text)
     plim_memo_store(&memo, &q, text, strlen(text));
 }
 
-/* "" where nothing is found. */
+/* "": nothing is found. */
 static const char *find(const struct plim_memo_question *q)
 {
     static char text[64];

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
-/* As the header has it: every result, and whether it says that the process has to end. */
+/* Every result in the header, and whether its comment says that the process must end. */
 static const struct {
     CUresult result;
     const char *name;

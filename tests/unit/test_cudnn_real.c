@@ -327,7 +327,7 @@ Test(cudnn, a_plan_that_was_written_is_read_without_compiling)
     dnn.cudnnBackendDestroyDescriptor(there);
 }
 
-/* The stand-in is only as good as this. */
+/* The stand-in must agree with it. */
 Test(cudnn, stand_in_answers_as_measured)
 {
     struct plim_dnn stand_in;

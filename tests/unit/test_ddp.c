@@ -31,7 +31,7 @@ Test(ddp, the_constructor_compares_and_broadcasts_and_makes_one_bucket)
 Test(ddp, buffers_are_broadcast_before_a_forward)
 {
     replay(&rank_of_two);
-    EXPECT_FROM(52, 64 * 8, 256); /* behind the ids */
+    EXPECT_FROM(52, 64 * 8, 256); /* after the ids */
     EXPECT_FROM(941, 256);
 }
 
@@ -41,7 +41,7 @@ Test(ddp, buckets_are_rebuilt_before_the_second_forward)
     EXPECT_FROM(525, 30 * 4, 2 * 4, 1492480, 24944000, 256);
 }
 
-/* The first backward is reduced behind its end; that of the second step tells the order. */
+/* The first backward is reduced after its end; the second step's determines the order of the buckets. */
 Test(ddp, a_static_graph_rebuilds_its_buckets_a_step_later)
 {
     struct plim_train_setting is_static = rank_of_two;

@@ -250,7 +250,7 @@ Test(engine, a_region_that_is_kept_has_its_input_beyond_its_backward)
     tensor_drop(e, w);
 }
 
-/* matmul() copies rows that do not lie together where the weight needs a gradient, and multiplies in batches else. */
+/* matmul() copies rows that are not adjacent if the weight needs a gradient, and otherwise multiplies in batches. */
 Test(engine, the_function_for_a_linear_copies_rows_for_a_weight_that_is_trained)
 {
     struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2, SIDE + 1, SIDE)));

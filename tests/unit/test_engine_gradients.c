@@ -96,7 +96,7 @@ Test(engine_gradients, of_convolutions_along_rows)
         }
 }
 
-/* Each result is the sum over a window, with zeros beside the row, and its kernel's bias. */
+/* Each result is the sum over a window, with zero padding around the row, plus its kernel's bias. */
 Test(engine_gradients, convolutions_along_rows_are_sums_over_windows)
 {
     enum { CHANNELS = 3, LENGTH = 6, KERNELS = 4, TAPS = 3, RESULTS = 3 };
@@ -195,7 +195,7 @@ static struct tensor *chosen_again(struct tensor *const x[2])
     tensor_drop(e, index);
     return y;
 }
-/* The same, whose gradient lies across */
+/* The same with a transposed gradient */
 static struct tensor *chosen_across(struct tensor *const x[2])
 {
     struct tensor *index = tensor_keep(op_full(e, PLIM_I64, SHAPE(1, 2, 4), 1));
@@ -231,7 +231,7 @@ Test(engine_gradients, of_what_is_repeated)
     expect_slopes(repeated, (struct tensor *[]){variable(SHAPE(2, 3), 1), variable(SHAPE(6, 3), 2)});
 }
 
-/* -log sum exp, and what is chosen, of rows that lie apart */
+/* -log sum exp, and the selected elements, of rows that are not adjacent */
 static struct tensor *chosen_logs(struct tensor *const x[2])
 {
     struct tensor *part = tensor_keep(op_slice(e, x[0], 1, 0, 2));

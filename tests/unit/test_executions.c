@@ -1,4 +1,4 @@
-/* What the report says of a user's program, from made-up executions of it. */
+/* The report on a user's program, from made-up executions of it. */
 #include "autotune/answer/executions.h"
 #include "autotune/exec/execution.h"
 #include "devices/virtual/steps/steps_verdict.h"
@@ -79,7 +79,7 @@ Test(executions, how_the_trial_ended)
     }
     begin();
     executions[0].end = PLIM_END_EXITED;
-    executions[0].seconds = 1.5; /* is not worth a word */
+    executions[0].seconds = 1.5; /* too short to be reported */
     decision.choice.step_seconds = 1;
     tell(false, true);
     expect("The trial of the choice ended after 1.5 s: the program ended; no training steps were "

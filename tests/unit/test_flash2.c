@@ -81,7 +81,7 @@ Test(flash2, computes_what_sdpa_does)
     plim_device_close(&host);
 }
 
-/* Each of two images in a row attends to itself, told where it ends. */
+/* Each of two images in a row attends to itself; their lengths are arguments of the kernel. */
 Test(flash2, images_attend_to_themselves)
 {
     struct plim_device *host = open_host();
@@ -227,7 +227,7 @@ Test(flash2, documents_of_one_row)
         }
 }
 
-/* Rows behind one another do not see each other: by the clock's account attention takes no longer. */
+/* Packed rows do not attend to each other: by the simulated clock attention takes no longer. */
 Test(flash2, rows_behind_one_another_are_timed_apart)
 {
     struct plim_device *a100 = open_sim("A100-SXM4-80GB");
@@ -242,7 +242,7 @@ Test(flash2, rows_behind_one_another_are_timed_apart)
     plim_device_close(&a100);
 }
 
-/* No random state beside its own, and no copies of a gradient or result whose heads come first. */
+/* No random state in addition to its own, and no copies of a gradient or result whose heads come first. */
 Test(flash2, asks_for_less_than_pytorchs_call)
 {
     static const struct plim_attention_shape shape = {.batch = 2,

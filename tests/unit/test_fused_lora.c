@@ -40,7 +40,7 @@ static void expect_the_same(struct plim_device *host, const struct plim_train_se
                   apart.step[i].loss);
 }
 
-/* B begins as zeros: only trained adapters tell. */
+/* B is initialised to zeros: only trained adapters have an effect. */
 Test(fused_lora, trains_as_the_modules_do)
 {
     struct plim_error err = PLIM_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* The pretended GPUs of the stand-ins. */
+/* The emulated GPUs of the stand-ins. */
 #include "doubles/gpu_state.h"
 
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ static void unshare(void)
     unlink(path);
 }
 
-/* Another process, which says through a pipe that it has done its work, and then lives on. */
+/* Another process, which reports through a pipe that its work is done, and then keeps running. */
 static pid_t start(void (*work)(void))
 {
     int ends[2];

@@ -111,7 +111,7 @@ static void check_case(const char *name, const char *json, char *expected)
     }
     enum plim_family f = spec.model.family;
     bool has_classes = plim_family_is_decoder(f) && plim_family_find(f, "num_labels", true);
-    if (has_classes) want.labels = 2; /* which a causal language model does not ask for */
+    if (has_classes) want.labels = 2; /* which a causal language model does not use */
     compare_fields(name, &spec.model, &want);
     cr_expect(eq(i64, spec_parameters(&spec.model), parameters), "%s: parameters", name);
 }
@@ -282,7 +282,7 @@ Test(hf_document, a_multimodal_model_is_whole)
     cr_expect(eq(i64, spec.model.vision.layers, 2));
     cr_expect(eq(i64, spec.model.vision.deep_count, 0));
     cr_expect(eq(i64, spec.model.mrope_section[0], 12));
-    cr_expect(not(spec.model.tie_word_embeddings)); /* which the whole model's own key says */
+    cr_expect(not(spec.model.tie_word_embeddings)); /* set by the key of the full model */
     cr_expect(eq(i64, plim_spec_images(&spec).count, 0));
     spec_load_text("config.json", qwen3_5_moe_document, &spec);
     cr_expect(eq(int, (int)spec.model.family, PLIM_FAMILY_QWEN3_5_MOE));
@@ -301,7 +301,7 @@ static void expect_qwen3_5_text(const struct plim_spec *spec, const char *how)
     cr_expect(spec->model.tie_word_embeddings, "%s", how); /* as text_config says */
 }
 
-/* Where AutoModelForCausalLM builds it, or its family is asked for */
+/* If AutoModelForCausalLM creates it, or its family is given */
 Test(hf_document, a_multimodal_model_stands_for_its_text_alone)
 {
     struct plim_spec by_class, by_family;

@@ -131,7 +131,7 @@ Test(host_device, a_reserved_range_takes_memory_only_where_it_is_mapped)
     plim_device_close(&d);
 }
 
-/* The operating system says so without a signal. */
+/* The operating system reports it without a signal. */
 static bool has_memory(uint64_t address)
 {
     int ends[2];

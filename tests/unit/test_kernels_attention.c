@@ -209,7 +209,7 @@ Test(kernels_attention, lengths_around_the_tiles)
                                 .causal = causal});
 }
 
-/* Tiles before, on and behind the diagonal, of heads that share keys, with dropout. */
+/* Tiles before, on and after the diagonal, of heads that share keys, with dropout. */
 Test(kernels_attention, many_tiles_of_every_head_size)
 {
     static const int64_t sizes[] = {40, 96, 160};

@@ -17,7 +17,7 @@ static void finish(void)
 
 TestSuite(kernels_causal_conv, .init = setup, .fini = finish);
 
-/* How rows lie in memory: tokens behind one another, or channels */
+/* The order of rows in memory: consecutive tokens, or consecutive channels */
 static const int order[2][3] = {{0, 1, 2}, {0, 2, 1}};
 enum { BY_TOKEN, BY_CHANNEL };
 
@@ -39,10 +39,10 @@ static const struct plim_array *rows(const struct size *s, enum plim_dtype dtype
     return kernel_case_permuted(&c, dtype, 3, (int64_t[]){s->batch, s->channels, s->tokens}, order[by], 0);
 }
 
-/* The gradient of the weight is fp32 whatever the rows are, and a sum of many */
+/* The gradient of the weight is fp32, whatever the type of the rows, and a sum of many */
 enum { EPSILONS = 32 };
 
-/* dout_by: how the gradient lies, which comes from elsewhere */
+/* dout_by: the order in memory of the gradient, which may differ */
 static void check(struct size s, int64_t each, enum plim_dtype dtype, enum plim_dtype weights, int by, int dout_by)
 {
     const struct plim_array *x = rows(&s, dtype, by), *weight = KERNEL_ARRAY(&c, weights, s.channels, s.taps),

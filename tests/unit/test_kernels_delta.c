@@ -49,7 +49,7 @@ static const struct plim_array *numbers(const struct shape *s, enum plim_dtype d
     return a;
 }
 
-/* Where the token stands in its chunk; without documents also in its row */
+/* The position of the token in its chunk; without documents also in its row */
 static int64_t place_of(const struct shape *s, int64_t token)
 {
     int64_t at = token % s->seq;
@@ -171,7 +171,7 @@ Test(kernels_delta, rows_backward)
     for (int i = 0; i < ROWS; i++) check_backward(&rows[i], 1 + i % 3);
 }
 
-/* Of one token, of none, of whole chunks and of one more; in the middle of rows and where states have room left */
+/* Documents of one token, of none, of full chunks and of one more; in the middle of rows, and with unused states */
 static const struct shape documents[] = {
     {1, 1, 1, 4, 4, PLIM_F32, {1}, 1, 0},
     {1, 9, 2, 6, 10, PLIM_F32, {1, 0, 7, 1}, 4, 0},

@@ -133,7 +133,7 @@ static const struct turned rotations[] = {
     {2, 3, {2, 2}, 32, 8, 16, 2},   /* a part of each head turns */
     {2, 3, {8, 1}, 16, 8, 8, 1},    /* angles of half a head's width */
     {1, 1, {1, 1}, 2, 1, 2, 1},     /* one pair */
-    {3, 70, {7, 3}, 24, 12, 24, 1}, /* more threads than the test's GPU has room for */
+    {3, 70, {7, 3}, 24, 12, 24, 1}, /* more threads than the test's GPU runs at once */
 };
 
 Test(kernels_gated, rotations_of_every_type_and_shape)

@@ -20,7 +20,7 @@ TestSuite(kernels_indexed, .init = setup, .fini = finish);
 
 static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_F16, PLIM_I64};
 
-/* Different places of a row of `room`, in no order. */
+/* Distinct indices of a row of `room` elements, unordered. */
 static const struct plim_array *places(int64_t rows, int64_t width, int64_t room, enum plim_dtype type)
 {
     const struct plim_array *a = KERNEL_ARRAY(&c, type, rows, width);
@@ -29,7 +29,7 @@ static const struct plim_array *places(int64_t rows, int64_t width, int64_t room
     return a;
 }
 
-/* `room` is no multiple of 3. */
+/* `room` is not a multiple of 3. */
 static void check_by_index(enum plim_op_kind kind, enum plim_dtype type, int64_t rows, int64_t width, int64_t room)
 {
     const struct plim_array *own = KERNEL_ARRAY(&c, type, rows, width), *named = KERNEL_ARRAY(&c, type, rows, room);
@@ -70,7 +70,7 @@ Test(kernels_indexed, an_index_out_of_range_reads_zeros_and_writes_nothing)
     for (int i = 0; i < 24; i++) cr_expect(eq(dbl, kernel_case_get(named, i), before[i]));
 }
 
-/* Of each of `rows` matrices the same indices; what is added may lie across. */
+/* The same indices for each of `rows` matrices; what is added may be transposed. */
 static void check_repeated(enum plim_dtype type, int64_t rows, int64_t count, int64_t width, int64_t room, bool across)
 {
     const int64_t shape[] = {rows, count, width}, stride[] = {0, width, 1};

@@ -18,7 +18,7 @@ static void finish(void)
 
 TestSuite(kernels_linear_loss, .init = setup, .fini = finish);
 
-/* A head, and what is asked of it. */
+/* A head, and the outputs that are computed. */
 struct head {
     enum plim_dtype dtype;
     int64_t rows, classes, width;

@@ -25,7 +25,7 @@ enum { CHUNK = 65536 };
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
-/* Lists of tensors that lie one behind the other, at any alignment, in one array of the case. */
+/* Lists of adjacent tensors, at any alignment, in one array of the case. */
 enum { LISTS = 5, MOST_TENSORS = 300 };
 static struct plim_array tensors[LISTS][MOST_TENSORS];
 static const struct plim_array *pointers[LISTS][MOST_TENSORS];

@@ -24,7 +24,7 @@ static double tolerance(enum plim_dtype dtype)
     return dtype == PLIM_F32 ? 8 : 1;
 }
 
-/* The test's GPU has room for 32 blocks: 300 rows of 257 columns are more, and 40 of 1100. */
+/* The test's GPU runs 32 blocks at once: 300 rows of 257 columns need more, and so do 40 of 1100. */
 static const int64_t shapes[][2] = {{1, 1},    {3, 1},    {5, 7},     {1, 8},
                                     {9, 24},   {4, 257},  {300, 257}, {2, 1024},
                                     {3, 1033}, {8200, 8}, {40, 1100}};
@@ -247,7 +247,7 @@ Test(kernels_norm, rms_backward_of_every_type_and_shape)
             }
 }
 
-/* Sums of rows of 12289 numbers and more have no room in shared memory. */
+/* Sums of rows of 12289 numbers or more do not fit into shared memory. */
 Test(kernels_norm, rms_backward_of_many_parts_and_of_long_rows)
 {
     for (int t = 0; t < 3; t++) {

@@ -25,7 +25,7 @@ static const int64_t shapes[][2] = {{1, 1}, {7, 1}, {5, 7}, {9, 65}, {300, 257},
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 enum { OUTS = 6, START = 40 };
 
-/* Some stand in the tile, some before it and some behind it. */
+/* Some are in the tile, some before it and some after it. */
 static const struct plim_array *targets(int64_t rows, int64_t columns)
 {
     const struct plim_array *a = KERNEL_ARRAY(&c, rows % 2 ? PLIM_I64 : PLIM_I32, rows);
@@ -82,7 +82,7 @@ Test(kernels_statistics, of_scaled_and_capped_logits)
     check(KERNEL_ARRAY(&c, PLIM_BF16, 6, 70), false, -1, 0.5, ~0u);
 }
 
-/* A part of a wider room, as the last tile of a vocabulary is; and columns that are not adjacent */
+/* A part of a wider buffer, like the last tile of a vocabulary; and columns that are not adjacent */
 Test(kernels_statistics, of_strided_tiles)
 {
     const int64_t shape[] = {7, 70};

@@ -1,4 +1,4 @@
-/* What a trial's output says of why it failed. */
+/* The reason for a trial's failure, from its output. */
 #include "autotune/exec/last_lines.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

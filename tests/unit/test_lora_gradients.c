@@ -26,7 +26,7 @@ TestSuite(lora_gradients, .init = setup, .fini = teardown);
 
 enum { IN = 4, OUT = 3, RANK = 2, PARTS = 3, MATRICES = RANK * (IN + OUT) };
 
-/* Projections whose matrices lie one behind the other in `all`; their tensors are the caller's (give_up). */
+/* Projections whose matrices are adjacent in `all`; the caller owns their tensors (give_up). */
 static void make_projections(struct tensor *all, struct lora_projection p[PARTS])
 {
     for (int i = 0; i < PARTS; i++) {

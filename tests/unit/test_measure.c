@@ -56,7 +56,7 @@ Test(measure, the_warm_up_is_a_second_and_steady)
     cr_expect(lt(int, 20, s.calls - t.repeats));
 }
 
-/* A second's work just before, whatever it was: the clock is up. */
+/* After a second of any work just before, the GPU's clock is high. */
 Test(measure, a_gpu_that_has_worked_is_warm)
 {
     struct plim_warmth warmth = {0};

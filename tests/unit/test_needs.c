@@ -48,7 +48,7 @@ struct measured {
     bool torch_2_15;
     const char *line;
     struct plim_device_info info;
-    const char *fields; /* what stands behind the GPU */
+    const char *fields; /* the fields after the GPU */
 };
 
 static void for_each_call_of(bool torch_2_15, const char *kind, int at_least,
@@ -284,7 +284,7 @@ Test(needs, cumsum_asks_for_what_pytorch_asks_for)
     for_each_call("cumsum", 100, cumsum_asks_alike);
 }
 
-/* What PyTorch 2.11 and 2.15 asked for on the virtual GPU, of masks that hide the last item, or all of many. */
+/* What PyTorch 2.11 and 2.15 allocated on the virtual GPU, for masks that hide the last item, or all of many. */
 Test(needs, nonzero_asks_for_what_pytorch_asks_for)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The GPUs as NVML tells of them, against the stand-in (tests/doubles/libnvidia_ml.c). */
+/* The GPUs as NVML reports them; the library is tests/doubles/libnvidia_ml.c. */
 #include "devices/nvml/nvml.h"
 
 #include <criterion/criterion.h>
@@ -356,7 +356,7 @@ Test(nvml, a_gpu_that_is_lost_later_is_lost)
     struct plim_nvml_sample sample;
     struct plim_error err = PLIM_ERROR_INIT;
     size_t count;
-    set("PLIM_DOUBLE_NVML", "bad@0=15"); /* the stand-in looks at every call */
+    set("PLIM_DOUBLE_NVML", "bad@0=15"); /* the stand-in reads it at every call */
     cr_expect(eq(int, plim_nvml_sample(nvml, FIRST_UUID, &sample, &err), PLIM_LOST));
     cr_expect(strstr(err.text, "fell off the bus") != NULL, "%s", err.text);
     cr_expect(eq(int, plim_nvml_memory(nvml, FIRST_UUID, &memory, NULL), PLIM_LOST));

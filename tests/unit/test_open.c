@@ -1,4 +1,4 @@
-/* Devices by their URIs, of whatever kind. What stands behind the scheme is tested with each kind. */
+/* Devices of all kinds by their URIs. What follows the scheme is tested with each kind. */
 #include "devices/open.h"
 
 #include <criterion/criterion.h>

@@ -108,7 +108,7 @@ Test(outfile, a_link_to_a_device_is_refused)
     cr_expect(eq(int, S_ISLNK(mode_of(path)) != 0, 1));
 }
 
-/* Names under which earlier versions wrote, by the number of the process: whatever is there stays. */
+/* Temporary names of earlier versions, with the number of the process: existing files are kept. */
 Test(outfile, no_name_that_can_be_guessed_is_written_to)
 {
     char guess[96];

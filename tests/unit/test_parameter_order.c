@@ -49,7 +49,7 @@ static void expect_at(size_t at, const struct tensor *parameter)
     cr_expect(model.parameters.list[at] == parameter, "parameter %zu is another one", at);
 }
 
-/* XLMRobertaForSequenceClassification makes its classifier before its model, roberta's behind. */
+/* XLMRobertaForSequenceClassification creates its classifier before its model, roberta's after it. */
 Test(parameter_order, of_a_head_in_front_of_the_model)
 {
     make("xlm-roberta", "classification");
@@ -65,7 +65,7 @@ Test(parameter_order, of_a_head_behind_the_model)
     expect_at(model.parameters.count - 1, model.head_bias);
 }
 
-/* What two modules share stands where it comes first: behind the head's own bias, its linear and its norm. */
+/* A shared parameter is at its first position: after the head's own bias, its linear and its norm. */
 Test(parameter_order, of_an_embedding_that_is_tied_to_a_head_in_front)
 {
     make("xlm-roberta", "masked-lm");

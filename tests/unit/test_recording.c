@@ -35,7 +35,7 @@ static enum plim_status read_text(const char *text, size_t length, struct plim_r
     return st;
 }
 
-/* Both, and behind them the checksum that is right. */
+/* Both, followed by the right checksum. */
 static char *with_sum(const char *a, const char *b)
 {
     size_t size = strlen(a) + strlen(b) + 128;
@@ -446,7 +446,7 @@ Test(recording_play, the_cache_is_emptied)
     bench_finish(&b);
 }
 
-/* A block that outlives its step lies elsewhere after each, and beside the same others. */
+/* A block that outlives its step has another address after each step, next to the same other blocks. */
 Test(recording_play, what_lies_elsewhere_in_each_step_repeats_too)
 {
     static const char moved[] = STREAM("\"31457280\", \"12582912*b\"", "a0 a1", "a1 f2 f0");
@@ -481,7 +481,7 @@ Test(recording_play, direct_allocations_share_pages_when_they_are_small)
     static const char small[] = STREAM("\"1000\", \"3145728*b\"", "\"5000(a0)\"", "a1 f1");
     struct bench b;
     cr_assert(eq(int, play(&b, small, "sim:A100-SXM4-80GB", PLIM_RECORDED_DIRECT, 1), PLIM_OK));
-    /* 5000 of 1024 bytes lie in 3 pages of 2 MiB; 3 MiB take 2 of them. */
+    /* 5000 blocks of 1024 bytes need 3 pages of 2 MiB; 3 MiB need 2 of them. */
     cr_expect(eq(i64, b.replay.peak_reserved_bytes, 10 * MIB));
     cr_expect(eq(i64, b.replay.step[0].end_reserved_bytes, 6 * MIB));
     bench_finish(&b);

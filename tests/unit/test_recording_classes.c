@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { KIB = 1024, SMALL = 0, LARGE, FROZEN, WORKSPACE, BATCH, HALF_LARGE, SIZES };
-enum launcher { NOBODY, PROGRAM, AUTOGRAD, BOTH }; /* who launches behind an allocation */
+enum launcher { NOBODY, PROGRAM, AUTOGRAD, BOTH }; /* who launches after an allocation */
 
 static struct plim_recorded_stream stream;
 static uint32_t allocated;
@@ -158,7 +158,7 @@ Test(recording_classes, states_may_be_of_another_type)
     cr_expect(eq(str, (char *)classes(), (char *)"pppxto|atagtgt"));
 }
 
-/* zero_grad(set_to_none=False), or views of buckets: no gradient says what a parameter is. */
+/* zero_grad(set_to_none=False), or views of buckets: no gradient identifies a parameter. */
 Test(recording_classes, where_gradients_stay_so_does_what_they_would_tell)
 {
     model_and_states(true);

@@ -215,7 +215,7 @@ Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
     plim_recorded_stream_finish(&stream);
 }
 
-/* At batches 2 and 4 a sum takes a buffer and semaphores, and gives them back beside another block. */
+/* At batches 2 and 4 a sum allocates a buffer and semaphores, and frees them together with another block. */
 Test(recording_join, a_workspace_within_another_has_no_bytes_at_the_others)
 {
     static const char *const steps[] = {"K1 Ab16 Ab512 K2 A32 F3 K3 A40 F1 F2 F3",
@@ -373,7 +373,7 @@ Test(recording_join, steps_at_the_end_that_do_otherwise_are_left_out)
     plim_trace_finish(&growing);
 }
 
-/* What a log takes is no more than a step held, though its blocks are others: nothing is to be told. */
+/* A log needs no more memory than a step had allocated, although in other blocks: nothing is reported. */
 Test(recording_join, steps_at_the_end_that_need_no_more_are_not_told)
 {
     static const char train[] = "A8 A16 F1 F2", logs[] = "A8 A16 F1 F2 A23 F1";

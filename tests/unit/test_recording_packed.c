@@ -101,7 +101,7 @@ Test(recording_packed, one_that_was_cut_or_changed_is_refused_in_one_line)
     }
 }
 
-/* A file of those bytes, under a name that says nothing. */
+/* A file with these bytes, whose name does not show its format. */
 static bool is_recording(const void *bytes, size_t count)
 {
     char path[] = "/tmp/test_recording_packed_XXXXXX";

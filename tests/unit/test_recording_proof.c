@@ -67,7 +67,7 @@ static struct plim_trace own_at(const struct program *p, int64_t batch, int aski
     return trace;
 }
 
-/* Who makes the blocks, as the proof says. */
+/* The allocator of the blocks, as named in the proof. */
 static int prove(const struct program *p, int asking)
 {
     struct plim_trace traces[3], own = own_at(p, 3, asking);

@@ -1,4 +1,4 @@
-/* What may be asked of a recording: its axes, and where it holds. */
+/* The questions that a recording can answer: its axes, and the range in which it is valid. */
 #include "autotune/run/recording_question.h"
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
@@ -77,7 +77,7 @@ Test(recording_question, it_begins_where_every_stream_holds)
     cr_expect(eq(i64, question.question.batch.first, 4));
 }
 
-/* Where each batch has streams of its own, none but the recorded ones may be run or asked for. */
+/* If each batch has streams of its own, only the recorded batches may be run or requested. */
 Test(recording_question, of_batches_of_their_own_only_the_recorded_may_be_asked_for)
 {
     static int64_t batches[] = {2, 3, 6};

@@ -55,7 +55,7 @@ static void join(struct plim_recorded_stream *out)
     for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
 }
 
-/* The N-th launch behind an event. */
+/* The N-th launch after an event. */
 static const struct plim_cost *launch_at(const struct plim_recorded_stream *stream, size_t event,
                                          size_t n)
 {
@@ -100,7 +100,7 @@ Test(recording_launches, numbers_are_those_of_the_runs_that_launch_alike)
     plim_recorded_stream_finish(&stream);
 }
 
-/* Batches of 4 take a workspace before the product, and launch it behind that. */
+/* Batches of 4 allocate a workspace before the product, which is launched after that. */
 Test(recording_launches, a_workspace_moves_a_launch_and_not_its_numbers)
 {
     struct plim_trace traces[4];
@@ -125,7 +125,7 @@ Test(recording_launches, a_workspace_moves_a_launch_and_not_its_numbers)
     plim_recorded_stream_finish(&stream);
 }
 
-/* At length 64 and 128 the program does otherwise: one length alone says nothing of others. */
+/* At lengths 64 and 128 the program behaves differently: one length does not determine others. */
 Test(recording_launches, a_stream_that_holds_at_one_length_alone_is_refused)
 {
     static const struct plim_recorded_point points[] = {{1, 64},  {1, 128}, {1, 192}, {2, 192},
@@ -323,7 +323,7 @@ static void expect_the_engines_product(const char *uri, int64_t m, int64_t n, in
     plim_device_close(&device);
 }
 
-/* Results that are aligned and that are not, which Hopper tells apart. */
+/* Aligned and unaligned results, for which Hopper has different kernels. */
 Test(recording_time, of_a_product_is_the_engines_on_every_architecture)
 {
     static const char *const uris[] = {
@@ -401,7 +401,7 @@ Test(recording_time, is_that_of_the_launches)
     }
 }
 
-/* The same product without a matrix of neighbours in memory, behind the copies that it asks for. */
+/* The same product without an im2col matrix in memory, after the copies that it needs. */
 Test(recording_time, a_convolution_takes_as_long_as_its_product_and_its_copies)
 {
     enum { PIXELS = 1 << 20, BYTES = 2 * PIXELS * 128 };
@@ -502,7 +502,7 @@ static double speed_of(const struct plim_trace *trace)
     return speed;
 }
 
-/* The fastest step behind the first two, by what each launched. */
+/* The fastest step after the first two, by what each launched. */
 Test(host_speed, is_that_of_the_fastest_step)
 {
     struct plim_trace trace = {0};
@@ -571,13 +571,13 @@ Test(host_work, is_a_line_through_what_steps_have_at_least)
                 3, 4, 0.5, 0, 125000);
     /* one size */
     expect_work((struct plim_trace[]){working(8, 1, ALWAYS(0.003))}, 1, 1, 1, 3000000, 0);
-    /* less of it at larger sizes is chance; less than nothing at the smallest is none */
+    /* a decrease at larger sizes is noise; a negative value at the smallest counts as zero */
     expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.003)), working(2, 1, ALWAYS(0.001))},
                 2, 1, 1, 2000000, 0);
     expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0)), working(2, 1, ALWAYS(0.005)),
                                       working(3, 1, ALWAYS(0.010))},
                 3, 1, 1, 0, 2857143);
-    /* what does not stand out from how the points scatter, or is of two sizes alone, is chance */
+    /* what is within the scatter of the points, or known at two sizes only, counts as noise */
     expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.050)), working(2, 1, ALWAYS(0.0535)),
                                       working(3, 1, ALWAYS(0.0545)), working(4, 1, ALWAYS(0.0555))},
                 4, 1, 1, 53375000, 0);

@@ -13,7 +13,7 @@ struct head {
     struct plim_op forward, backward;
 };
 
-/* In place: the operations point into it. q lies in (b, s, heads, d) order, as models have it. */
+/* The operations refer to its arrays. q is in (b, s, heads, d) order in memory, as in models. */
 static void head_init(struct head *h, enum plim_dtype dtype, int64_t groups, bool mask)
 {
     *h = (struct head){.q = array_transposed(ARRAY(dtype, BATCH, ROWS, HEADS, SIZE), 1, 2),
@@ -123,7 +123,7 @@ Test(reference_attention, causal_is_a_mask_of_minus_infinities_above_the_diagona
     run_op(&causal.backward);
     run_op(&masked.backward);
     expect_equal_arrays(&causal.dk, &masked.dk, 0);
-    masked.forward.causal = true; /* says the same */
+    masked.forward.causal = true; /* equivalent */
     run_op(&masked.forward);
     expect_equal_arrays(&causal.out, &masked.out, 0);
 }

@@ -1,4 +1,4 @@
-/* What layers of linear attention take beside products: convolutions of channels, triangular systems. */
+/* Operations of linear attention other than products: depthwise convolutions, triangular systems. */
 #include "devices/host/reference.h"
 #include "support/arrays.h"
 

@@ -1,4 +1,4 @@
-/* One training run on a simulated GPU: repeatable, and an answer whatever the memory. */
+/* One training run on a simulated GPU: repeatable, and with a verdict for any memory. */
 #include "replay_bench.h"
 #include "devices/host/host.h"
 #include <math.h>
@@ -119,7 +119,7 @@ Test(replay, frees_cached_segments_before_it_gives_up)
     cr_expect_eq(limited.verdict, PLIM_OK);
     cr_expect_gt(limited.retries, 0);
     cr_expect_leq(limited.peak_reserved_bytes, 12500000000);
-    double longer = 0; /* by what was given back and asked for again each time, and the wait for it */
+    double longer = 0; /* by the memory that was freed and allocated again each time, and the wait for it */
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
         longer += limited.step[i].seconds - first.step[i].seconds;
     cr_expect_gt(longer, 2 * (double)limited.retries * PLIM_DRIVER_MEMORY_SECONDS);
@@ -408,7 +408,7 @@ Test(replay, nothing_is_run_from_the_third_step_on)
     close_bench(&bench);
 }
 
-/* A loss and a norm go from step to step: a played step gives up the old ones and leaves new ones. */
+/* A loss and a norm are kept from step to step: a played step frees the old ones and leaves new ones. */
 Test(replay, what_trainer_keeps_is_carried_by_steps_that_are_played)
 {
     struct plim_train_setting setting = by_trainer;

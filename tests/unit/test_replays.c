@@ -1,4 +1,4 @@
-/* What a report says of a replay. */
+/* The report on a replay. */
 #include "autotune/answer/replays.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

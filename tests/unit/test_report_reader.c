@@ -95,7 +95,7 @@ Test(report_reader, a_point_without_a_verdict_was_not_tried)
     plim_report_finish(&report);
 }
 
-/* Lists that are longer than a result has room for are cut, and unknown words are not known. */
+/* Lists that are too long for a result are truncated, and unknown words count as unknown. */
 Test(report_reader, more_than_there_is_room_for_is_cut)
 {
     char text[8192] = "{\"schema\": \"plimsoll.explain/1\", \"later\": {\"x\": [1]}, \"steps\": [";

@@ -174,7 +174,7 @@ Test(report_writers, a_width_out_of_bounds_is_brought_within)
     plim_report_finish(&report);
 }
 
-/* Three devices: what is alike is told once, what differs is a column. */
+/* Three devices: equal values are written once, values that differ are a column. */
 static struct plim_report device_report(void)
 {
     struct plim_report report = {.is_table = true};
@@ -239,7 +239,7 @@ Test(report_writers, what_was_not_searched_says_why)
     plim_report_finish(&report);
 }
 
-/* Whatever the width: a note stands behind its row where there is room for it to the last column. */
+/* At any width: a note follows its row if it fits before the last column. */
 Test(report_writers, a_note_keeps_to_the_width)
 {
     struct plim_report report = unkind_report();

@@ -495,7 +495,7 @@ Test(roofline, autograd_launches_sooner_than_python)
     cr_expect(lt(dbl, plim_work_of(&op, true).host_seconds, plim_work_of(&op, false).host_seconds));
 }
 
-/* The second wave runs beside the end of the first. */
+/* The second wave overlaps the end of the first. */
 Test(roofline, a_single_wave_of_tiles_loses_most)
 {
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");

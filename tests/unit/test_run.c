@@ -377,7 +377,7 @@ Test(run_share, what_may_not_fit_is_run)
     plim_run_share_finish(&share);
 }
 
-/* --- runs beside each other ------------------------------------------------------------------- */
+/* --- concurrent runs -------------------------------------------------------------------------- */
 
 static bool run_on(void *user, const struct plim_setting *setting, struct plim_replay *out)
 {
@@ -418,7 +418,7 @@ Test(ahead, runs_are_those_that_are_made_one_after_the_other)
     plim_run_device_close(&o.device);
 }
 
-/* Whoever drew the step says why there is none, as whoever runs a setting does. */
+/* A failed timeline of a step reports its reason, like a failed run of a setting. */
 Test(run_device, a_timeline_that_is_stopped_says_why)
 {
     static struct opened o;

@@ -228,7 +228,7 @@ Test(sim_device, the_driver_takes_its_time_for_memory)
     launch_copy(d, LARGE);
     cr_assert(eq(int, plim_device_segment_get(d, MIB, &address), PLIM_OK));
     launch_copy(d, 1);
-    cr_expect(eq(dbl, now(d), now(alone))); /* beside a large operation */
+    cr_expect(eq(dbl, now(d), now(alone))); /* during a large operation */
     plim_device_segment_return(d, address, MIB);
     double idle = now(d);
     launch_copy(d, 1);

@@ -70,7 +70,7 @@ Test(spec_deberta, parts_that_are_not_known_are_refused)
                   cases[i].text);
 }
 
-/* Published files have words with | between them, what save_pretrained() writes has lists. */
+/* Published files have words separated by |; files written by save_pretrained() have lists. */
 Test(spec_deberta, kinds_of_scores_are_words_or_a_list)
 {
     static const struct {

@@ -24,7 +24,7 @@ Test(spec_documents, documents_must_be_specs)
                  "expected a plimsoll spec or a config.json"));
 }
 
-/* The words are the YAML reader's; what matters here is that they arrive with their place. */
+/* The texts are those of the YAML reader; this tests that they are reported with their position. */
 static void expect_begins(const char *line, const char *begin)
 {
     cr_expect(eq(int, strncmp(line, begin, strlen(begin)), 0), "%s", line);

@@ -103,7 +103,7 @@ Test(spec_encoders, layers_of_albert_run_many_times)
     cr_expect(eq(i64, s.model.passes, 7));
 }
 
-/* Whatever its configuration says, mpnet's embeddings take token 1 for padding. */
+/* Whatever its configuration, mpnet's embeddings use token 1 as padding. */
 Test(spec_encoders, mpnet_pads_with_token_1)
 {
     struct plim_spec s;
@@ -139,6 +139,6 @@ Test(spec_encoders, rotary_esm_reads_rows_of_any_length)
     cr_expect(eq(i64, s.seq.values[0], 3000));
     spec_load_text("config.json", "{\"model_type\": \"esm\", \"vocab_size\": 33, \"pad_token_id\": 1, \"hidden_act\": "
                                   "\"relu\", \"position_embedding_type\": \"rotary\"}", &s);
-    cr_expect(eq(int, (int)s.model.activation, (int)PLIM_ACTIVATION_GELU_PYTHON)); /* whatever hidden_act says */
+    cr_expect(eq(int, (int)s.model.activation, (int)PLIM_ACTIVATION_GELU_PYTHON)); /* whatever hidden_act is */
     cr_expect(eq(int, (int)s.model.position_kind, (int)PLIM_POSITIONS_ROTARY));
 }

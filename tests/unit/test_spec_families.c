@@ -1,4 +1,4 @@
-/* What is refused of single families, beside what every family has. */
+/* What is refused for single families, in addition to what is refused for all. */
 #include "support/spec_files.h"
 
 #include <criterion/criterion.h>

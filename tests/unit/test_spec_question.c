@@ -59,7 +59,7 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     cr_expect(eq(i64, axis("lora")->values[0], 0));
 }
 
-/* Where they are not asked for nothing is said of them. */
+/* If they are not requested, nothing is reported about them. */
 Test(spec_question, ligers_kernels_are_an_axis_once_they_are_asked_for)
 {
     load("llama-3.2-1b");

@@ -98,7 +98,7 @@ Test(spec_seq2seq, data_seq_is_the_target_of_what_hears)
     cr_expect(eq(i64, s.model.layers, 8));
 }
 
-/* What openai/whisper-small's config.json says, but for lists of tokens */
+/* openai/whisper-small's config.json, without its lists of tokens */
 Test(spec_seq2seq, whisper_is_read_as_it_is_published)
 {
     struct plim_spec s;

@@ -155,7 +155,7 @@ Test(spec_vision, a_config_json_has_two_parts)
     "\"text_config\": {\"head_dim\": 8, \"sliding_window\": 512}, " \
     "\"vision_config\": {\"image_size\": 64, \"patch_size\": 8, \"num_hidden_layers\": 2" vision "}}"
 
-/* The pooling head of the tower's class is there where nothing is said of it. */
+/* The tower has the pooling head of its class unless the config says otherwise. */
 Test(spec_vision, a_config_json_of_gemma3_has_no_pooling_head)
 {
     struct plim_spec s;
@@ -269,7 +269,7 @@ Test(spec_vision, the_text_of_mistral3_is_of_two_families)
     cr_expect(eq(i64, s.model.vision.patch_size, 14));
 }
 
-/* A token of text stands behind each row of an image's. */
+/* Each row of an image's tokens is followed by a text token. */
 Test(spec_vision, images_of_mistral3_are_of_any_size)
 {
     static const char tower[] =
@@ -299,7 +299,7 @@ Test(spec_vision, images_of_mistral3_are_of_any_size)
     "{\"vocab_size\": 320" text "}, " \
     "\"vision_config\": {\"model_type\": \"clip_vision_model\", \"image_size\": 64, \"vocab_size\": 9}}"
 
-/* CLIP's defaults are its own class's; embeddings are tied if the model or its text says so. */
+/* CLIP's defaults are those of its own class; embeddings are tied if the model's or the text's config says so. */
 Test(spec_vision, a_config_json_of_llava_has_a_text_and_clips_tower)
 {
     static const char *const refused[] = {
@@ -398,7 +398,7 @@ Test(spec_vision, images_of_internvl_are_tiles)
     ", \"vision_config\": {\"num_hidden_layers\": 3, \"pooling_kernel_size\": 2, \"use_clipped_linears\": true}"
 #define HEARS ", \"audio_config\": {\"subsampling_conv_channels\": [16, 8]}"
 
-/* An audio tower is there where its section is, with the class's defaults; and the text alone where it is asked for. */
+/* A config with an audio section has an audio tower, with the class's defaults; only the text if that is requested. */
 Test(spec_vision, a_config_json_of_gemma4_has_towers)
 {
     struct plim_spec s;

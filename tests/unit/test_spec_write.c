@@ -277,7 +277,7 @@ static void tile_images(struct plim_spec *spec, uint64_t *state)
     spec->images.width = vision->image_size * between(state, 1, 3);
 }
 
-/* What was not compared beside each family's tower */
+/* What was not compared with each family's tower */
 static void be_plain(struct plim_spec *spec)
 {
     spec->quantization = (struct plim_quantization){.prepared = true};
@@ -288,7 +288,7 @@ static void be_plain(struct plim_spec *spec)
     spec->sharding.values[0] = PLIM_SHARDING_NONE;
 }
 
-/* And beside those of the newest */
+/* And with those of the newest */
 static void be_plainer(struct plim_spec *spec)
 {
     spec->liger = (struct plim_enum_axis){.count = 1, .values = {PLIM_LIGER_FALSE}};
@@ -339,7 +339,7 @@ static void show_images(struct plim_spec *spec, uint64_t *state)
         be_plainer(spec);
 }
 
-/* The same beside an encoder and a decoder, whose rows get a target. */
+/* The same for an encoder and a decoder, whose rows get a target. */
 static void give_target(struct plim_spec *spec, uint64_t *state)
 {
     struct plim_model_config *m = &spec->model_as_given;

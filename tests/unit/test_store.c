@@ -184,7 +184,7 @@ Test(store, an_interrupted_answer_is_stale_and_gives_way)
     cr_expect(eq(i64, found("a", "l", "d", PLIM_STORE_HIT, ""), 8));
 }
 
-/* A node whose clock is behind has the last word about its own answer; an import has not. */
+/* A node whose clock is slow still replaces its own answer; an import does not. */
 Test(store, an_answer_that_was_made_just_now_counts_whatever_the_clocks_say)
 {
     struct plim_store_entry entry = {0};
@@ -223,7 +223,7 @@ Test(store, the_users_store_comes_before_the_sites)
     cr_expect(eq(i64, found("a", "l", "d", PLIM_STORE_HIT, ""), 8));
 }
 
-/* Values of any bytes come back as they were asked with. */
+/* Questions with arbitrary bytes are found again. */
 Test(store, odd_texts_are_found_again)
 {
     static const char *const specs[] = {

@@ -1,4 +1,4 @@
-/* The lock of a GPU while it is measured: whose it is, and where it lies. */
+/* The lock of a GPU while it is measured: its owner, and its path. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "autotune/store/lock.h"
 #include <criterion/criterion.h>

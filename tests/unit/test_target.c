@@ -1,4 +1,4 @@
-/* What --device means on a machine, against the stand-in for NVML. */
+/* The meaning of --device on a machine, with the stand-in for NVML. */
 #include "autotune/run/target.h"
 #include "devices/cuda/minimum.h"
 

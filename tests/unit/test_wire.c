@@ -1,4 +1,4 @@
-/* The protocol between plimsoll and its workers: what is said arrives, anything else is refused. */
+/* The protocol between plimsoll and its workers: messages arrive unchanged, anything else is refused. */
 #include "autotune/run/worker/wire.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -185,7 +185,7 @@ Test(wire, no_field_of_a_request_is_forgotten)
     cr_expect(eq(dbl, out.run.slow_seconds, 0.25));
 }
 
-/* All or nothing, and nothing behind the room that there is. */
+/* A message is written completely or not at all, and never beyond the buffer. */
 Test(wire, a_message_needs_its_room)
 {
     for (int i = 0; i < SAMPLES; i++) {

@@ -119,7 +119,7 @@ Test(ranks, the_one_that_reserves_the_most_is_told_beside_rank_0)
     cr_expect_eq(told.rank, 1);
     cr_expect_eq(told.rank0_reserved_bytes, first.peak_reserved_bytes);
     cr_expect_gt(told.repeats_after, 0);
-    cr_expect_eq(second.rank0_reserved_bytes, 0); /* asked for by itself */
+    cr_expect_eq(second.rank0_reserved_bytes, 0); /* a single rank was requested */
 }
 
 /* Between what the two need the second one runs out of memory. */
@@ -131,7 +131,7 @@ Test(ranks, one_that_does_not_fit_decides_for_all)
     struct plim_replay told = prove(-1, enough);
     cr_expect_eq(told.verdict, PLIM_OOM);
     cr_expect_eq(told.rank, 1);
-    told = prove(-1, 100 << 20); /* none fits: the first says so */
+    told = prove(-1, 100 << 20); /* none fits: the first one's result is reported */
     cr_expect_eq(told.verdict, PLIM_OOM);
     cr_expect_eq(told.rank, 0);
 }
@@ -259,7 +259,7 @@ Test(zero, says_which_models_fail)
     plim_device_close(&gpu);
 }
 
-/* "expected data_ptr to be aligned to 16 bytes", as PyTorch says of such experts in flat weights */
+/* "expected data_ptr to be aligned to 16 bytes": PyTorch's error for such experts in flat weights */
 Test(zero, says_which_experts_are_unaligned)
 {
     struct plim_device *gpu = rank_gpu("A100-SXM4-80GB");
@@ -320,7 +320,7 @@ Test(zero, stage_3_gathers_a_small_model_once_a_step)
     cr_expect_eq(allocations(&setting, 2 * RANK_EMBEDDING), made + 4 * PLIM_REPLAY_STEPS);
 }
 
-/* One gradient of all pieces, and their fp32, whatever is done in between. */
+/* One gradient of all partitions, and an fp32 copy of it, whatever runs in between. */
 Test(zero, stage_3_keeps_a_piece_of_everything)
 {
     struct plim_train_setting setting = rank_of_two;

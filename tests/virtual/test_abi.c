@@ -109,7 +109,7 @@ Test(numbers, special_streams)
     cr_expect(eq(ptr, cudaStreamPerThread, (void *)(uintptr_t)GPU_STREAM_PER_THREAD));
 }
 
-/* --- what a GPU says of itself --------------------------------------------------------------- */
+/* --- attributes of a GPU --------------------------------------------------------------------- */
 
 static const struct known_attribute {
     enum cudaDeviceAttr attribute;

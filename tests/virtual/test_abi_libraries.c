@@ -43,7 +43,7 @@ static void older(void) { make_machine("A100-SXM4-80GB", 1, 1000 * MIB); }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-static void kernel(void) {} /* what stands for it on the host */
+static void kernel(void) {} /* its symbol on the host */
 
 static void register_kernel(void)
 {

@@ -42,7 +42,7 @@ static bool has_reason(json_t *root, const char *text)
     return found;
 }
 
-/* What this test starts is known by a variable: tests run beside each other. */
+/* An environment variable identifies the processes that this test starts: tests run concurrently. */
 static const char *mark(void)
 {
     static char text[32];
@@ -157,7 +157,7 @@ Test(exec, axes_of_the_users_own)
     program_finish(&p);
 }
 
-/* 4 samples of 512 and of 256 MiB do not fit beside the fixed part, of 128 they do. */
+/* 4 samples of 512 or 256 MiB do not fit in addition to the fixed part, 4 of 128 MiB do. */
 Test(exec, a_waterfall_ends_at_the_first_step_that_fits)
 {
     struct program p = run_ok(GPU "--batch 4 --axis sample=512,256,128 --axis fixed=64,32 "
@@ -275,7 +275,7 @@ Test(exec, what_never_comes_to_the_gpu_is_not_waited_for, .timeout = 60)
     cr_expect(eq(int, left_over(), 0));
 }
 
-/* A search of whole programs takes long: that is said once the first trial has shown it. */
+/* A search that runs complete programs takes long: there is a warning after the first trial. */
 Test(exec, a_program_whose_steps_do_not_repeat_in_time_is_told_how_to_end_earlier)
 {
     struct program p = run_ok(GPU "--batch 1,2 --no-store --json --repetitions 1000" TRAINER

@@ -1,4 +1,4 @@
-/* What exec says of an answer that a job may not meet. */
+/* Warnings of exec about answers that a real job may not reproduce. */
 #include "tests/cli/program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -10,7 +10,7 @@
 #define GPU "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --json "
 #define TRAINER " -- " PLIM_TRAINER " {batch} "
 
-/* The job has more GPUs than the one that is tried: it is said what that leaves out. */
+/* The job has more GPUs than the one that is tried: a warning says what is left out. */
 Test(exec_warned, the_gpus_of_the_job_count_for_its_batch)
 {
     static const struct {
@@ -73,7 +73,7 @@ Test(exec_warned, a_choice_that_does_not_train_is_uncertain)
     }
 }
 
-/* --observe and a search judge it by other rules, which is said. */
+/* --observe and a search evaluate it by other rules, with a note. */
 Test(exec_warned, a_run_that_got_less_fits_where_a_search_says_that_it_does_not)
 {
     struct program p = program_run(GPU "--observe -- " PLIM_TRAINER " 64 catches=1");

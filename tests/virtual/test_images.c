@@ -75,7 +75,7 @@ static void make_fat(void)
 
 /* --- their ends -------------------------------------------------------------------------------- */
 
-static unsigned char *wall; /* behind it nothing may be read */
+static unsigned char *wall; /* nothing beyond it may be read */
 
 static void build_wall(void)
 {

@@ -69,7 +69,7 @@ Test(kernel_cost, of_a_kernel_that_is_not_known_all_blocks_count_once)
 {
     const void *read = (void *)block[3];
     void *written = (void *)(block[1] + 64), *again = (void *)block[1];
-    int64_t number = (int64_t)block[2]; /* no pointer, whatever its value is */
+    int64_t number = (int64_t)block[2]; /* not a pointer, whatever its value is */
     struct plim_cost cost;
     /* void kernel(float const *, float *, float *, long) */
     cr_assert(cost_of("_Z6kernelPKfPfS1_l", (void *[]){&read, &written, &again, &number}, &cost));
@@ -117,7 +117,7 @@ static const char efficient[] =
     "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
     "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
 
-/* `heads`: how many, and what stands beside them. */
+/* `heads`: their number, and the parameters next to it. */
 #define FORWARD_PARAMETERS(heads)                                                                  \
     struct {                                                                                       \
         void *operands[7];                                                                         \
@@ -164,7 +164,7 @@ Test(kernel_cost, efficient_attention_of_groups_says_its_sizes)
     expect_efficient((struct gpu_dim3){16, 12, 3}, &parameters, expected);
 }
 
-/* `group` has what stands between the heads and the mask: nothing, or heads that share keys. */
+/* `group` has the parameters between the heads and the mask: none, or the heads that share keys. */
 #define BACKWARD_PARAMETERS(group)                                                                 \
     struct {                                                                                       \
         void *operands[17];                                                                        \

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* NCCL and CUDA, as far as they are called. */
+/* The functions of NCCL and CUDA that are called. */
 struct unique_id { char bytes[128]; };
 struct config { size_t bytes; unsigned magic, version; int blocking; };
 int ncclGetUniqueId(struct unique_id *id);
@@ -65,7 +65,7 @@ static int64_t read_number(const void *at)
     return value;
 }
 
-/* A copy to the host waits for the ranks, and says when one is gone. */
+/* A copy to the host waits for the ranks, and fails if one has ended. */
 static void expect_no_answer(const void *at)
 {
     enum { LAUNCH_FAILED = 719 };

@@ -67,7 +67,7 @@ Test(shadow, states_of_elements_stay_apart)
     cr_expect(eq(uint, plim_shadow_survey(AT, 4), PLIM_KNOWN | PLIM_ASSUMPTION_SPREAD));
 }
 
-/* A gigabyte of one number costs nothing, and shows it wherever it is cut. */
+/* A gigabyte of one number needs no memory, and has that number in any part of it. */
 Test(shadow, fills_of_any_size)
 {
     const uint32_t number = 0x01020304;

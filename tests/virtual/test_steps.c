@@ -123,7 +123,7 @@ Test(steps, a_period_with_a_refusal_is_not_steady)
     plim_steps_destroy(steps);
 }
 
-/* Weights that are not updated in place: what libraries read lies elsewhere in each step. */
+/* Weights that are not updated in place: libraries read other addresses in each step. */
 static void make_functional_step(struct plim_steps *steps, int number)
 {
     for (uint64_t i = 0; i < 20; i++) {
@@ -199,7 +199,7 @@ Test(steps, micro_steps_that_are_clipped_are_no_steps_once_an_optimizer_shows)
 }
 
 /* Of two optimizers, as with Muon, in a row; clipping in each micro-step is a sign of its own. */
-/* As launches beside a real driver are: by their kernels alone. */
+/* As launches are observed with a real driver: only by their kernels. */
 Test(steps, many_layers_of_a_step_are_not_steps_where_operands_are_not_known)
 {
     enum { DEPTH = 40, RECOMPUTED = 8, BACKWARD = 20 };
@@ -259,7 +259,7 @@ Test(steps, one_optimizer_that_speaks_again_ends_a_step)
                 plim_steps_library(steps, 5, 5, (uintptr_t[]){900000 + n}, 1, NULL, 0);
             make_step(steps, PLIM_STEPS_GRADIENT);
             plim_steps_optimizer_stepped(steps, optimizer);
-            plim_steps_optimizer_stepped(steps, 2 * optimizer); /* one around it, or beside */
+            plim_steps_optimizer_stepped(steps, 2 * optimizer); /* an optimizer that wraps it, or a second one */
         }
         if (optimizer)
             cr_expect(eq(i64, look(steps).steps, STEPS - 1));
@@ -408,7 +408,7 @@ Test(steps, a_graph_is_what_is_in_it)
 
 /* --- leaks ------------------------------------------------------------------------------------ */
 
-/* Does a program leak that holds so much more with each step, beside a batch of random length? */
+/* True if a program that holds this much more after each step, with batches of random length, leaks. */
 static bool leaks(int64_t each_bytes, int64_t batch_bytes, uint32_t seed, int steps)
 {
     struct plim_leak leak = {0};

@@ -458,7 +458,7 @@ Test(lists, of_32_KiB_are_read_too)
     free(text);
 }
 
-/* A block writes one norm; what lies behind the last address was left there by others. */
+/* A block writes one norm; the memory after the last address has old values. */
 Test(lists, norms_are_written_one_by_one)
 {
     static const char name[] =

@@ -87,7 +87,7 @@ Test(index, goes_through_dimensions)
     expect_numbers(memory, PLIM_INT64, 6, "30 31 10 11 20 21");
 }
 
-/* What was known where they are written is not known any more, and beside it still is. */
+/* Values that were known become unknown where they are overwritten, and stay known next to it. */
 Test(index, of_unknown_rows_nothing_is_known)
 {
     int64_t count = 3;

@@ -151,7 +151,7 @@ Test(uniform, of_other_types)
         cr_assert(ne(u16, numbers[i], halves.to), "what is rounded to the end begins anew");
 }
 
-/* Every other element: what lies between stays. */
+/* Every other element: those between are unchanged. */
 Test(uniform, leaves_what_lies_between)
 {
     begin();
@@ -170,7 +170,7 @@ Test(uniform, weights_are_not_known)
     cr_expect(eq(uint, plim_shadow_survey(memory, 400000), PLIM_KNOWN | PLIM_ASSUMPTION_SEED));
 }
 
-/* In a CUDA graph the seed lies in memory. */
+/* In a CUDA graph the seed is in memory. */
 Test(uniform, of_a_graph_is_not_known)
 {
     begin();

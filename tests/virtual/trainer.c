@@ -40,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* CUDA's runtime, as far as it is used. */
+/* The functions of CUDA's runtime that are used. */
 struct dim3 { unsigned x, y, z; };
 int cudaMalloc(void **at, size_t bytes);
 int cudaFree(void *at);

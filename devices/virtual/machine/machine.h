@@ -3,7 +3,7 @@
  *
  * It is one block of shared memory that plimsoll creates and every process of the program maps, so that ranks share
  * GPUs, and so that plimsoll can read what the program did while it runs and after it was killed. Nothing is stored on
- * disk. The GPU memory of a process that died is given back when another process next requests memory, as with a real
+ * disk. The GPU memory of a process that died is freed when another process next requests memory, as with a real
  * driver.
  *
  * Errors are the CUDA driver's. plim_machine_* functions take the machine's lock, which survives the death of its
@@ -141,17 +141,17 @@ struct plim_machine *plim_machine_attach(const char *path);
 
 /* Returns the row of the calling process, created at the first call; NULL if there are too many processes. */
 struct plim_machine_process *plim_machine_enter(struct plim_machine *machine);
-/* The process ends: gives back everything it holds. */
+/* The process ends: frees everything it holds. */
 void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process);
 
-/* Takes memory of a GPU. Returns false if there is not enough, even after giving back the memory of dead processes. */
+/* Allocates memory of a GPU. Returns false if there is not enough, even after freeing that of dead processes. */
 bool plim_machine_allocate(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
 void plim_machine_free(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu);
 
-/* Counts an allocation (count 1) or a free (count -1), after its memory was taken. */
+/* Counts an allocation (count 1) or a free (count -1), after its memory was allocated. */
 void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                         int64_t bytes, int count);
 

@@ -18,7 +18,7 @@ void plim_out_of_memory_launches(struct plim_machine_refusal *refusal);
 /* Same, if the thread creates or runs a cuDNN plan: when the workspace of a convolution is refused, PyTorch tries
  * another algorithm with a smaller one (aten/src/ATen/native/cudnn/Conv_v8.cpp catches the exception of each plan). */
 void plim_out_of_memory_plans(struct plim_machine_refusal *refusal);
-/* The framework gives up a request. If the GPU did not just refuse one, the framework's own limit was reached
+/* The framework's request has failed. If the GPU did not just refuse one, the framework's own limit was reached
  * (torch.cuda.set_per_process_memory_fraction()). */
 void plim_out_of_memory_failed(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                  int64_t free_bytes);

@@ -47,18 +47,19 @@ void plim_self_drop_context(int device);
 /* Returns this process's row; valid after a successful plim_self_use(). */
 struct plim_machine_process *plim_self_process(void);
 
-/* Take and give back memory of a GPU for this process. A refusal is recorded in the row. */
+/* Allocate and free memory of a GPU for this process. A refusal is recorded in the row. */
 bool plim_self_allocate(int device, int64_t bytes);
 void plim_self_free(int device, int64_t bytes);
 
-/* Counts an allocation (count 1) or a free (count -1) on a GPU, for statistics; called after take or give. */
+/* Counts an allocation (count 1) or a free (count -1) on a GPU, for statistics; called after the memory
+ * was allocated or freed. */
 void plim_self_count_allocation(int device, int64_t bytes, int count);
 
 /* The thread launches something: an earlier refusal of memory was not met (out_of_memory.h). */
 void plim_self_launches(void);
 /* Same, for creating or running a cuDNN plan. */
 void plim_self_plans(void);
-/* The framework gives up a request for memory of a GPU. */
+/* The framework's request for memory of a GPU has failed. */
 void plim_self_request_failed(int device, int64_t asked_bytes, int64_t free_bytes);
 
 void plim_self_lock(void);
