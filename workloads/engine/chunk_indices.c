@@ -62,10 +62,10 @@ static struct tensor *repeat(struct engine *e, struct tensor *counts, int64_t ch
     engine_item(e, are_counts);
     tensor_drop(e, are_counts);
     engine_item(e, sums);
-    struct tensor *places = empty(e, PLIM_I32, chunks);
+    struct tensor *indices = empty(e, PLIM_I32, chunks);
     tensor_drop(e, sums);
     struct tensor *y = empty(e, PLIM_I32, chunks);
-    tensor_drop_all(e, places, numbers);
+    tensor_drop_all(e, indices, numbers);
     return y;
 }
 

@@ -1,4 +1,4 @@
-/* Pools of objects of one size, which are taken and returned one at a time and freed together; and blocks of any size.
+/* Pools of objects of one size, which are allocated and freed one at a time and all together; and blocks of any size.
  *
  * A zeroed pool is empty and ready for use. Objects are not cleared. */
 #ifndef PLIM_ENGINE_OBJECT_POOL_H

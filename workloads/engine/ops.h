@@ -289,24 +289,24 @@ struct tensor *op_nonzero(struct engine *e, struct tensor *mask, int64_t found);
 struct tensor *op_coordinates(struct engine *e, struct tensor *mask, int64_t found);
 /* y.scatter_add_(0, indices, x); all named, y (n), indices and x (m); no autograd */
 void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices, struct tensor *x);
-/* zeros (count, ..) with the rows of x (n, ..) at the indices `places` (n) */
-struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count);
+/* zeros (count, ..) with the rows of x (n, ..) at these indices (n) */
+struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *indices, int64_t count);
 /* x[mask], mask (b, s) with `found` ones: rows of x (b, s, width), or elements of x (b, s); or mask (b) and x (b,
  * width) or (b) */
 struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found);
 /* x[arange(b), columns]: from each row of x (b, s, width) the vector at its column (b, int64); (b, width) */
 struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *columns);
-/* x[places] of rows of x (n, width); `places` is a permutation that Python keeps on the host and copies to the device
+/* x[indices] of rows of x (n, width); `indices` is a permutation that Python keeps on the host and copies to the device
  * when it is needed; NULL: a simulated device, which needs no values */
-struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places);
+struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *indices);
 /* x.masked_scatter(mask, source); the mask broadcasts, source has as many elements as the mask selects */
 struct tensor *op_masked_scatter(struct engine *e, struct tensor *x, struct tensor *mask, struct tensor *source);
 /* x.gather(-1, indices), indices (.., k) int64, distinct within a row */
 struct tensor *op_gather_last(struct engine *e, struct tensor *x, struct tensor *indices);
 /* the same; indices may repeat, and leading dimensions may be broadcast */
 struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *indices);
-/* x.gather(0, places.expand(..)) of whole rows of x (n, ..), or of its elements; places (k) int64, distinct */
-struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places);
+/* x.gather(0, indices.expand(..)) of whole rows of x (n, ..), or of its elements; indices (k) int64, distinct */
+struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[indices] = from, of x (n); no autograd */
 void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
 /* the number of elements of x that are 0, 1, .. bins - 1, int32; no autograd */

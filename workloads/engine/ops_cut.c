@@ -24,10 +24,10 @@ static struct tensor *valid_places(struct engine *e, struct tensor *labels, int6
     struct tensor *later = tensor_hold(op_slice(e, labels, 1, SHIFT, length - SHIFT));
     struct tensor *counts =
         tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, later, PLIM_IGNORED_TARGET));
-    struct tensor *places = tensor_keep(op_coordinates(e, counts, found));
+    struct tensor *indices = tensor_keep(op_coordinates(e, counts, found));
     tensor_drop_all(e, later, counts);
-    struct tensor *narrow = tensor_keep(op_to(e, places, PLIM_I32));
-    tensor_drop(e, places);
+    struct tensor *narrow = tensor_keep(op_to(e, indices, PLIM_I32));
+    tensor_drop(e, indices);
     if (e->halted) return narrow;
     struct tensor *rows = tensor_hold(op_select(e, narrow, 1, 0));
     op_binary_scalar_(e, PLIM_BINARY_MUL, rows, (double)length);
@@ -43,9 +43,9 @@ static struct tensor *order_of(struct engine *e, struct tensor *averages)
     struct tensor *sorted[2];
     op_sort(e, averages, sorted);
     tensor_drop(e, tensor_keep(sorted[0]));
-    struct tensor *places = tensor_keep(sorted[1]),
-                  *order = tensor_keep(op_to(e, places, PLIM_I32));
-    tensor_drop(e, places);
+    struct tensor *indices = tensor_keep(sorted[1]),
+                  *order = tensor_keep(op_to(e, indices, PLIM_I32));
+    tensor_drop(e, indices);
     return order;
 }
 

@@ -28,10 +28,10 @@ static void top_k_backward(struct engine *e, struct node *n, struct tensor **gra
 static const struct node_kind top_k_kind = {"TopkBackward0", top_k_backward};
 
 static void launch_ranking(struct engine *e, enum plim_op_kind kind, struct tensor *x,
-                           struct tensor *values, struct tensor *places)
+                           struct tensor *values, struct tensor *indices)
 {
     struct plim_op op = {
-        .kind = kind, .n_out = 2, .n_in = 1, .out = {&values->a, &places->a}, .in = {&x->a}};
+        .kind = kind, .n_out = 2, .n_in = 1, .out = {&values->a, &indices->a}, .in = {&x->a}};
     if (!e->halted) engine_launch(e, &op);
 }
 
@@ -267,27 +267,27 @@ struct tensor *op_gather_any(struct engine *e, struct tensor *x, struct tensor *
 /* The same along the first dimension, with distinct indices. */
 static void gather_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    struct tensor *x = node_saved(e, n, 0), *places = node_saved(e, n, 1);
+    struct tensor *x = node_saved(e, n, 0), *indices = node_saved(e, n, 1);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, x->a.ndim, x->a.shape, 0));
-    launch_rows(e, PLIM_OP_PUT_ROWS, &out[0]->a, &grads[0]->a, places);
+    launch_rows(e, PLIM_OP_PUT_ROWS, &out[0]->a, &grads[0]->a, indices);
 }
 static const struct node_kind gather_rows_kind = {"GatherBackward0", gather_rows_backward};
 
-struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *places)
+struct tensor *op_gather_rows(struct engine *e, struct tensor *x, struct tensor *indices)
 {
-    struct tensor *operands[2] = {x, places};
+    struct tensor *operands[2] = {x, indices};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &gather_rows_kind, 1, &x);
     if (n) {
         node_save(e, n, 0, x);
-        node_save(e, n, 1, places);
+        node_save(e, n, 1, indices);
     }
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
-    shape[0] = places->a.shape[0];
+    shape[0] = indices->a.shape[0];
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
-    launch_rows(e, PLIM_OP_TAKE_ROWS, &y->a, &x->a, places);
+    launch_rows(e, PLIM_OP_TAKE_ROWS, &y->a, &x->a, indices);
     return op_done(e, n, y, 2, operands);
 }
 

@@ -145,14 +145,14 @@ struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *
 
 /* --- x[mask] ------------------------------------------------------------------------------------- */
 
-/* Converts `places` (m), indices of elements of (rows, n), to indices of elements of (rows, n + more). PyTorch's kernel
+/* Converts `indices` (m) of elements of (rows, n) to indices of elements of (rows, n + more). PyTorch's kernel
  * uses strides instead; a simulated device has no values. */
-static void count_all(struct engine *e, struct tensor *places, int64_t n, int64_t more)
+static void count_all(struct engine *e, struct tensor *indices, int64_t n, int64_t more)
 {
     if (e->halted || e->device->info.simulated || !more) return;
-    struct tensor *row = tensor_keep(op_unary(e, op_true_div_scalar(e, places, (double)n), PLIM_UNARY_FLOOR));
+    struct tensor *row = tensor_keep(op_unary(e, op_true_div_scalar(e, indices, (double)n), PLIM_UNARY_FLOOR));
     struct tensor *skipped = tensor_keep(op_to(e, op_mul_scalar(e, row, (double)more), PLIM_I64));
-    op_add_(e, places, skipped);
+    op_add_(e, indices, skipped);
     tensor_drop_all(e, row, skipped);
 }
 
@@ -161,14 +161,14 @@ struct tensor *op_apart_where(struct engine *e, struct tensor *x, struct tensor 
     struct tensor *operands[2] = {x, mask};
     if (e->halted) return op_halted(e, 2, operands);
     int64_t n = x->a.shape[1], classes = x->a.shape[2], apart = x->a.stride[0] / classes;
-    struct tensor *places = tensor_keep(op_nonzero(e, mask, found));
+    struct tensor *indices = tensor_keep(op_nonzero(e, mask, found));
     struct tensor *y = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(found, classes)));
     const int64_t shape[] = {(x->a.shape[0] - 1) * apart + n, classes}, stride[] = {classes, 1};
     struct tensor *rows = tensor_keep(tensor_alias(e, x, 2, shape, stride, 0));
-    count_all(e, places, n, apart - n);
+    count_all(e, indices, n, apart - n);
     if (!e->halted)
-        op_launch(e, (struct plim_op){.kind = PLIM_OP_TAKE_ROWS}, 1, 2, (struct tensor *[]){y, rows, places});
-    tensor_drop_all(e, rows, places);
+        op_launch(e, (struct plim_op){.kind = PLIM_OP_TAKE_ROWS}, 1, 2, (struct tensor *[]){y, rows, indices});
+    tensor_drop_all(e, rows, indices);
     return op_done(e, NULL, tensor_yield(y), 2, operands);
 }
 

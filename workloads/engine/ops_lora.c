@@ -268,8 +268,8 @@ static void mlp_backward(struct engine *e, struct node *n, struct tensor **grads
     add_product(e, hidden, g[DOWN].dy, g[DOWN].b, g[DOWN].a, g[DOWN].part->scaling);
     /* The product of activation and up overwrites its gradient, and the gradients of gate and up overwrite those. */
     struct plim_op op = {.kind = PLIM_OP_GATED_BACKWARD, .unary = (uint8_t)context->f};
-    struct tensor *const places[] = {g[GATE].dy, g[UP].dy, hidden, hidden, g[GATE].dy, g[UP].dy};
-    op_launch(e, op, 3, 3, places);
+    struct tensor *const indices[] = {g[GATE].dy, g[UP].dy, hidden, hidden, g[GATE].dy, g[UP].dy};
+    op_launch(e, op, 3, 3, indices);
     adapter_gradients(e, &g[DOWN], hidden, &out[FIRST_MATRIX + 2 * DOWN]);
     adapter_gradients(e, &g[UP], rows, &out[FIRST_MATRIX + 2 * UP]);
     adapter_gradients(e, &g[GATE], rows, &out[FIRST_MATRIX + 2 * GATE]);

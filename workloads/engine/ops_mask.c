@@ -49,9 +49,9 @@ void op_scatter_add_(struct engine *e, struct tensor *y, struct tensor *indices,
 
 /* computeLinearIndex(): combines the one or two columns of the indices, wrapped and weighted, into a linear index; here
  * they are one already; named. */
-static struct tensor *linear_index(struct engine *e, struct tensor *places, int columns)
+static struct tensor *linear_index(struct engine *e, struct tensor *indices, int columns)
 {
-    int64_t items = tensor_elements(places);
+    int64_t items = tensor_elements(indices);
     struct tensor *outer = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
     tensor_drop(e, outer);
@@ -60,7 +60,7 @@ static struct tensor *linear_index(struct engine *e, struct tensor *places, int 
         struct tensor *weighted = tensor_keep(tensor_empty(e, PLIM_I64, 1, &items));
         tensor_drop_all(e, inner, weighted);
     }
-    op_copy_(e, index, places);
+    op_copy_(e, index, indices);
     return index;
 }
 
@@ -82,15 +82,15 @@ static void add_sorted(struct engine *e, struct tensor *dx, struct tensor *index
 }
 
 /* The same for zeros (a, b, ..) and indices (n), taken, below a * b, or below a if they have one column. */
-static void add_rows(struct engine *e, struct tensor *dx, struct tensor *places, int columns, struct tensor *rows)
+static void add_rows(struct engine *e, struct tensor *dx, struct tensor *indices, int columns, struct tensor *rows)
 {
     if (e->halted) {
-        tensor_drop(e, places);
+        tensor_drop(e, indices);
         return;
     }
     int64_t count = dx->a.shape[0] * (columns > 1 ? dx->a.shape[1] : 1);
-    struct tensor *index = linear_index(e, places, columns);
-    tensor_drop(e, places);
+    struct tensor *index = linear_index(e, indices, columns);
+    tensor_drop(e, indices);
     add_sorted(e, dx, index, count, rows);
 }
 
@@ -100,8 +100,8 @@ static void rows_where_backward(struct engine *e, struct node *n, struct tensor 
     struct tensor *mask = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    struct tensor *places = tensor_keep(op_nonzero(e, mask, grads[0]->a.shape[0]));
-    add_rows(e, out[0], places, mask->a.ndim, grads[0]);
+    struct tensor *indices = tensor_keep(op_nonzero(e, mask, grads[0]->a.shape[0]));
+    add_rows(e, out[0], indices, mask->a.ndim, grads[0]);
 }
 static const struct node_kind rows_where_kind = {"IndexBackward0", rows_where_backward};
 
@@ -113,19 +113,19 @@ struct tensor *op_rows_where(struct engine *e, struct tensor *x, struct tensor *
     op_save_shape(n, x);
     if (n) node_save(e, n, 0, mask);
     int64_t shape[2] = {found, x->a.ndim > mask->a.ndim ? tensor_size(x, -1) : 1};
-    struct tensor *places = tensor_keep(op_nonzero(e, mask, found));
+    struct tensor *indices = tensor_keep(op_nonzero(e, mask, found));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim - mask->a.ndim + 1, shape);
-    launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
-    tensor_drop(e, places);
+    launch(e, PLIM_OP_TAKE_ROWS, y, x, indices);
+    tensor_drop(e, indices);
     return op_done(e, n, y, 2, operands);
 }
 
 static void rows_at_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    struct tensor *places = node_saved(e, n, 0);
+    struct tensor *indices = node_saved(e, n, 0);
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    add_rows(e, out[0], tensor_ref(places), 2, grads[0]);
+    add_rows(e, out[0], tensor_ref(indices), 2, grads[0]);
 }
 static const struct node_kind rows_at_kind = {"IndexBackward0", rows_at_backward};
 
@@ -134,89 +134,89 @@ struct tensor *op_rows_at(struct engine *e, struct tensor *x, struct tensor *col
     struct tensor *operands[2] = {x, columns};
     if (e->halted) return op_halted(e, 2, operands);
     int64_t rows = x->a.shape[0];
-    struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, rows, 0, (double)x->a.shape[1]));
-    op_binary_(e, PLIM_BINARY_ADD, places, columns); /* PyTorch's index() does this inside its kernel */
+    struct tensor *indices = tensor_keep(op_arange(e, PLIM_I64, rows, 0, (double)x->a.shape[1]));
+    op_binary_(e, PLIM_BINARY_ADD, indices, columns); /* PyTorch's index() does this inside its kernel */
     struct node *n = op_node(e, &rows_at_kind, 1, &x);
     op_save_shape(n, x);
     if (n) {
-        node_save(e, n, 0, places);
+        node_save(e, n, 0, indices);
         node_save(e, n, 1, columns);
     }
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, SHAPE(rows, x->a.shape[2]));
-    launch(e, PLIM_OP_TAKE_ROWS, y, x, places);
-    tensor_drop(e, places);
+    launch(e, PLIM_OP_TAKE_ROWS, y, x, indices);
+    tensor_drop(e, indices);
     return op_done(e, n, y, 2, operands);
 }
 
 /* Indices that are kept on the host. */
-struct host_places {
+struct host_indices {
     bool has_values;
     int64_t at[];
 };
 
-static void keep_places(struct engine *e, struct node *n, int64_t count, const int64_t *places)
+static void keep_indices(struct engine *e, struct node *n, int64_t count, const int64_t *indices)
 {
-    size_t bytes = places ? (size_t)count * sizeof(*places) : 0;
-    struct host_places *kept = engine_allocate_host(e, sizeof *kept + bytes);
+    size_t bytes = indices ? (size_t)count * sizeof(*indices) : 0;
+    struct host_indices *kept = engine_allocate_host(e, sizeof *kept + bytes);
     if (!kept) return;
-    kept->has_values = places != NULL;
-    if (places) memcpy(kept->at, places, bytes);
+    kept->has_values = indices != NULL;
+    if (indices) memcpy(kept->at, indices, bytes);
     n->context = kept;
     n->drop_context = engine_free_host;
 }
 
 /* Copies the indices to the device; named. */
-static struct tensor *send(struct engine *e, int64_t count, const int64_t *places)
+static struct tensor *send(struct engine *e, int64_t count, const int64_t *indices)
 {
     struct tensor *index = tensor_keep(tensor_empty(e, PLIM_I64, 1, &count));
-    if (places && !e->halted) engine_write(e, index, places, (size_t)count * sizeof(*places));
+    if (indices && !e->halted) engine_write(e, index, indices, (size_t)count * sizeof(*indices));
     return index;
 }
 
 static void rows_in_order_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    const struct host_places *places = n->context;
+    const struct host_indices *indices = n->context;
     int64_t rows = n->ints[1];
     if (e->halted) return;
     out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    add_sorted(e, out[0], send(e, rows, places->has_values ? places->at : NULL), rows, grads[0]);
+    add_sorted(e, out[0], send(e, rows, indices->has_values ? indices->at : NULL), rows, grads[0]);
 }
 static const struct node_kind rows_in_order_kind = {"IndexBackward0", rows_in_order_backward};
 
-struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *places)
+struct tensor *op_rows_in_order(struct engine *e, struct tensor *x, const int64_t *indices)
 {
     if (e->halted) return op_halted(e, 1, &x);
     int64_t rows = x->a.shape[0];
     struct node *n = op_node(e, &rows_in_order_kind, 1, &x);
     op_save_shape(n, x);
-    if (n) keep_places(e, n, rows, places);
-    struct tensor *index = send(e, rows, places);
+    if (n) keep_indices(e, n, rows, indices);
+    struct tensor *index = send(e, rows, indices);
     struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     launch(e, PLIM_OP_TAKE_ROWS, y, x, index);
     tensor_drop(e, index);
     return op_done(e, n, y, 1, &x);
 }
 
-/* grad[places] */
+/* grad[indices] */
 static void put_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
     out[0] = tensor_keep(op_rows(e, grads[0], node_saved(e, n, 0)));
 }
 static const struct node_kind put_rows_kind = {"IndexPutFirstAxisBackward", put_rows_backward};
 
-struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *places, int64_t count)
+struct tensor *op_put_rows(struct engine *e, struct tensor *x, struct tensor *indices, int64_t count)
 {
-    struct tensor *operands[2] = {x, places};
+    struct tensor *operands[2] = {x, indices};
     if (e->halted) return op_halted(e, 2, operands);
     struct node *n = op_node(e, &put_rows_kind, 1, &x);
-    if (n) node_save(e, n, 0, places);
+    if (n) node_save(e, n, 0, indices);
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
     shape[0] = count;
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     struct tensor *y = tensor_keep(op_full(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape, 0));
-    launch(e, PLIM_OP_PUT_ROWS, y, x, places);
+    launch(e, PLIM_OP_PUT_ROWS, y, x, indices);
     e->grad_enabled = grad;
     return op_done(e, n, tensor_yield(y), 2, operands);
 }
@@ -232,15 +232,15 @@ static void put_rows_where_backward(struct engine *e, struct node *n, struct ten
     if (node_wants(n, BASE)) {
         struct tensor *zeros = tensor_keep(op_full(e, dtype, (int)n->ints[0], n->ints + 1, 0));
         out[BASE] = tensor_keep(op_clone(e, grads[0]));
-        struct tensor *places = tensor_keep(op_nonzero(e, mask, n->ints[1]));
-        launch(e, PLIM_OP_PUT_ROWS, out[BASE], zeros, places);
-        tensor_drop_all(e, places, zeros);
+        struct tensor *indices = tensor_keep(op_nonzero(e, mask, n->ints[1]));
+        launch(e, PLIM_OP_PUT_ROWS, out[BASE], zeros, indices);
+        tensor_drop_all(e, indices, zeros);
     }
     if (!node_wants(n, ROWS)) return;
-    struct tensor *places = tensor_keep(op_nonzero(e, mask, n->ints[1]));
+    struct tensor *indices = tensor_keep(op_nonzero(e, mask, n->ints[1]));
     out[ROWS] = tensor_keep(tensor_empty(e, dtype, (int)n->ints[0], n->ints + 1));
-    launch(e, PLIM_OP_TAKE_ROWS, out[ROWS], grads[0], places);
-    tensor_drop(e, places);
+    launch(e, PLIM_OP_TAKE_ROWS, out[ROWS], grads[0], indices);
+    tensor_drop(e, indices);
 }
 static const struct node_kind put_rows_where_kind = {"IndexPutBackward0", put_rows_where_backward};
 
@@ -251,9 +251,9 @@ struct tensor *op_put_rows_where_(struct engine *e, struct tensor *x, struct ten
     struct node *n = op_node(e, &put_rows_where_kind, 2, operands);
     op_save_shape(n, rows);
     if (n) node_save(e, n, 0, mask);
-    struct tensor *y = op_in_place(e, x), *places = tensor_keep(op_nonzero(e, mask, tensor_size(rows, 0)));
-    launch(e, PLIM_OP_PUT_ROWS, y, rows, places);
-    tensor_drop(e, places);
+    struct tensor *y = op_in_place(e, x), *indices = tensor_keep(op_nonzero(e, mask, tensor_size(rows, 0)));
+    launch(e, PLIM_OP_PUT_ROWS, y, rows, indices);
+    tensor_drop(e, indices);
     return op_done(e, n, y, 3, operands);
 }
 
@@ -278,15 +278,15 @@ static void masked_scatter_backward(struct engine *e, struct node *n, struct ten
     int64_t items = 1;
     for (int64_t i = 0; i < n->ints[0]; i++) items *= n->ints[1 + i];
     struct tensor *wide = widened(e, mask, grads[0]);
-    struct tensor *places = tensor_keep(op_nonzero(e, wide, items));
+    struct tensor *indices = tensor_keep(op_nonzero(e, wide, items));
     tensor_drop(e, wide);
     out[SOURCE] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1));
     struct tensor *flat = tensor_keep(op_view(e, out[SOURCE], 1, &items));
     struct tensor *all = tensor_hold(op_contiguous(e, grads[0]));
     int64_t elements = tensor_elements(all);
     tensor_set(e, &all, op_view(e, all, 1, &elements));
-    launch(e, PLIM_OP_TAKE_ROWS, flat, all, places);
-    tensor_drop_all(e, all, flat, places);
+    launch(e, PLIM_OP_TAKE_ROWS, flat, all, indices);
+    tensor_drop_all(e, all, flat, indices);
 }
 static const struct node_kind masked_scatter_kind = {"MaskedScatterBackward0", masked_scatter_backward};
 

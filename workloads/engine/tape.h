@@ -20,12 +20,12 @@ enum { TAPE_CARRIED = 4 };
 enum tape_action { TAPE_ALLOCATE, TAPE_CLASSIFY, TAPE_FREE };
 
 struct tape_event {
-    int64_t bytes;        /* TAKE: requested bytes; CLASSIFY of a storage older than the tape: its size */
+    int64_t bytes;        /* ALLOCATE: requested bytes; CLASSIFY of a storage older than the tape: its size */
     int32_t slot;         /* number of the storage, from 1; 0: older than the tape; negative: carried by a variable */
-    int16_t stream;       /* TAKE */
+    int16_t stream;       /* ALLOCATE */
     uint8_t action;       /* enum tape_action */
-    uint8_t memory_class; /* TAKE, CLASSIFY: the class from now on */
-    uint8_t other_class;  /* TAKE: the class to report when out of memory; CLASSIFY: the class before */
+    uint8_t memory_class; /* ALLOCATE, CLASSIFY: the class from now on */
+    uint8_t other_class;  /* ALLOCATE: the class to report when out of memory; CLASSIFY: the class before */
 };
 
 struct plim_block;

@@ -47,16 +47,17 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     return seq2seq_run_layer(e, b, is_mbart(b->m) ? &mbart : &bart, x);
 }
 
-static struct tensor *look_up(struct engine *e, const void *module, struct tensor *places)
+static struct tensor *embed_positions(struct engine *e, const void *module, struct tensor *position_ids)
 {
     struct tensor *const *weight = module;
-    return op_embedding(e, *weight, op_add_scalar(e, places, POSITION_OFFSET));
+    return op_embedding(e, *weight, op_add_scalar(e, position_ids, POSITION_OFFSET));
 }
 
-/* BartLearnedPositionalEmbedding: returns the embeddings of the positions `places`; named */
-static struct tensor *positions_at(struct engine *e, struct tensor *weight, struct tensor *places)
+/* BartLearnedPositionalEmbedding: returns the embeddings of the positions `position_ids`; named */
+static struct tensor *positions_at(struct engine *e, struct tensor *weight, struct tensor *position_ids)
 {
-    return tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING, look_up, &weight, places));
+    struct tensor *const weights[] = {weight, NULL};
+    return tensor_keep(nn_run(e, weights, NN_EMBEDDING, embed_positions, &weight, position_ids));
 }
 
 /* Returns dropout(norm(embeddings + positions)), both lent; named */
@@ -74,9 +75,9 @@ static struct tensor *encode(struct engine *e, struct decoder *m, struct tensor 
     struct tensor *embeddings = decoder_embed(e, m, ids);
     int64_t rows = tensor_size(ids, 0), length = tensor_size(ids, 1);
     struct tensor *row = op_unsqueeze(e, op_arange(e, PLIM_I64, length, 0, 1), 0);
-    struct tensor *places = tensor_keep(op_expand(e, row, SHAPE(rows, length)));
-    struct tensor *positions = positions_at(e, m->source_positions, places);
-    tensor_drop(e, places);
+    struct tensor *position_ids = tensor_keep(op_expand(e, row, SHAPE(rows, length)));
+    struct tensor *positions = positions_at(e, m->source_positions, position_ids);
+    tensor_drop(e, position_ids);
     struct tensor *x = begin(e, m, false, embeddings, positions);
     struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
     x = decoder_blocks_between(e, m, x, &call, 0, m->config->encoder_layers);
@@ -89,7 +90,7 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
 {
     const struct plim_model_config *c = m->config;
     struct tensor *embeddings = decoder_embed(e, m, ids);
-    struct tensor *places = tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, tensor_size(ids, 1), 0, 1), 0));
+    struct tensor *position_ids = tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, tensor_size(ids, 1), 0, 1), 0));
     struct block_call call = {.encoded = encoded};
     struct tensor *ones = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     call.mask = decoder_full_mask(e, m, embeddings, ones);
@@ -98,17 +99,17 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
         ones = NULL;
     }
     call.encoded_mask = decoder_cross_mask(e, m, embeddings, encoded);
-    struct tensor *row = tensor_keep(op_unsqueeze(e, places, 0));
+    struct tensor *row = tensor_keep(op_unsqueeze(e, position_ids, 0));
     struct tensor *positions = positions_at(e, m->position_embedding, row);
     tensor_drop(e, row);
     if (is_mbart(m)) { /* mbart rebinds this variable to the embeddings */
-        tensor_drop(e, places);
-        places = NULL;
+        tensor_drop(e, position_ids);
+        position_ids = NULL;
     }
     struct tensor *x = begin(e, m, true, embeddings, positions);
     x = decoder_blocks_between(e, m, x, &call, c->encoder_layers, c->layers);
     if (is_mbart(m)) tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    tensor_drop_all(e, embeddings, ones, places, positions, call.mask, call.encoded_mask);
+    tensor_drop_all(e, embeddings, ones, position_ids, positions, call.mask, call.encoded_mask);
     return x;
 }
 

@@ -37,10 +37,10 @@ static void count_in(struct engine *e, struct tensor *x, int64_t count, int64_t 
                      double step)
 {
     if (e->halted || !count) return;
-    struct tensor *places = tensor_keep(tensor_alias(e, x, 1, &count, &apart, start));
-    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = first, .out = {&places->a}};
+    struct tensor *range = tensor_keep(tensor_alias(e, x, 1, &count, &apart, start));
+    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = first, .out = {&range->a}};
     engine_launch(e, &op);
-    tensor_drop(e, places);
+    tensor_drop(e, range);
 }
 
 struct documents decoder_split_documents(const struct decoder *m, int64_t tokens)

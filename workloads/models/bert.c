@@ -111,10 +111,10 @@ struct tensor *decoder_counted_positions(struct engine *e, const struct decoder 
         op_to(e, op_compare_scalar(e, PLIM_BINARY_NE, ids, padding), PLIM_I32));
     struct tensor *count = op_to(e, op_cumsum_last(e, mask, PLIM_I64), PLIM_I32);
     if (traits_of(m)->adds_past) count = op_add_scalar(e, count, 0);
-    struct tensor *places = tensor_keep(op_mul(e, count, mask));
-    struct tensor *y = tensor_keep(op_add_scalar(e, op_to(e, places, PLIM_I64), padding));
+    struct tensor *position_ids = tensor_keep(op_mul(e, count, mask));
+    struct tensor *y = tensor_keep(op_add_scalar(e, op_to(e, position_ids, PLIM_I64), padding));
     tensor_drop(e, mask);
-    tensor_drop(e, places);
+    tensor_drop(e, position_ids);
     return y;
 }
 
@@ -147,12 +147,12 @@ struct tensor *bert_embed(struct engine *e, struct decoder *m, struct tensor *id
         kinds = tensor_keep(nn_embedding(e, m->type_embedding, types));
         tensor_set(e, &x, op_add(e, tokens, kinds));
     }
-    struct tensor *places = tensor_keep(nn_embedding(e, m->position_embedding, positions));
-    tensor_set(e, &x, op_add(e, x, places));
+    struct tensor *position_embeddings = tensor_keep(nn_embedding(e, m->position_embedding, positions));
+    tensor_set(e, &x, op_add(e, x, position_embeddings));
     tensor_set(e, &x, nn_norm(e, &m->embedding_norm, x));
     tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
     tensor_set(e, &x, nn_end(e, x));
-    tensor_drop_all(e, positions, types, tokens, kinds, places);
+    tensor_drop_all(e, positions, types, tokens, kinds, position_embeddings);
     return x;
 }
 

@@ -223,13 +223,13 @@ static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor
     int64_t batch = mask->a.shape[0], seq = mask->a.shape[1];
     enum plim_dtype type = (enum plim_dtype)mask->a.dtype;
     struct slopes s = make_slopes(e, heads);
-    struct tensor *places = op_mul(e, op_add_scalar(e, op_cumsum_last(e, mask, type), -1), mask);
-    tensor_keep(places = op_unsqueeze(e, places, 1));
-    struct tensor *alibi = tensor_keep(op_mul(e, op_unsqueeze(e, s.all, -1), places));
+    struct tensor *positions = op_mul(e, op_add_scalar(e, op_cumsum_last(e, mask, type), -1), mask);
+    tensor_keep(positions = op_unsqueeze(e, positions, 1));
+    struct tensor *alibi = tensor_keep(op_mul(e, op_unsqueeze(e, s.all, -1), positions));
     struct tensor *rows = op_reshape(e, alibi, SHAPE(batch * heads, 1, seq));
     struct tensor *y = tensor_hold(op_to(e, rows, dtype));
     drop_powers(e, &s);
-    tensor_drop_all(e, s.all, places, alibi);
+    tensor_drop_all(e, s.all, positions, alibi);
     return y;
 }
 

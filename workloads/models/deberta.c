@@ -86,8 +86,8 @@ static struct tensor *embed_positions(struct engine *e, const struct decoder *m,
     if (e->halted) return e->poison;
     if (!m->position_embedding) return tensor_keep(op_full_like(e, tokens, 0));
     int64_t seq = tensor_size(tokens, 1);
-    struct tensor *places = op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq));
-    return tensor_keep(nn_embedding(e, m->position_embedding, places));
+    struct tensor *position_ids = op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq));
+    return tensor_keep(nn_embedding(e, m->position_embedding, position_ids));
 }
 
 /* DebertaV2Embeddings of ids (B, S), whose mask and types have the same shape; named */

@@ -69,19 +69,19 @@ static void leave_out_masked(struct engine *e, const struct decoder *m, struct t
 /* EsmEmbeddings of ids (B, S); named */
 static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *held[2] = {NULL}, *places = NULL;
+    struct tensor *held[2] = {NULL}, *position_embeddings = NULL;
     nn_begin(e);
     struct tensor *positions = decoder_counted_positions(e, m, ids), *tokens = decoder_embed(e, m, ids);
     struct tensor *x = tensor_ref(tokens);
     if (m->config->token_dropout) leave_out_masked(e, m, ids, &x, held);
     if (m->position_embedding) {
-        places = tensor_keep(nn_embedding(e, m->position_embedding, positions));
-        tensor_set(e, &x, op_add(e, x, places));
+        position_embeddings = tensor_keep(nn_embedding(e, m->position_embedding, positions));
+        tensor_set(e, &x, op_add(e, x, position_embeddings));
     }
     if (m->embedding_norm.weight) tensor_set(e, &x, nn_norm(e, &m->embedding_norm, x));
     if (m->attention_mask) tensor_set(e, &x, op_mul(e, x, op_unsqueeze(e, m->attention_mask, -1)));
     tensor_set(e, &x, nn_end(e, x));
-    tensor_drop_all(e, positions, tokens, held[0], held[1], places);
+    tensor_drop_all(e, positions, tokens, held[0], held[1], position_embeddings);
     return x;
 }
 

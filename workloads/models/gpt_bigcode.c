@@ -86,12 +86,12 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *embeddings = decoder_embed(e, m, ids);
     struct tensor *positions = decoder_positions(e, m, tensor_size(ids, 1));
     struct block_call call = {.mask = decoder_mask(e, m, embeddings, positions, 0)};
-    struct tensor *places = tensor_keep(nn_embedding(e, m->position_embedding, positions));
-    struct tensor *x = tensor_keep(op_add(e, embeddings, places));
+    struct tensor *position_embeddings = tensor_keep(nn_embedding(e, m->position_embedding, positions));
+    struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
     tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
     x = decoder_blocks(e, m, x, &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    tensor_drop_all(e, embeddings, positions, places, call.mask);
+    tensor_drop_all(e, embeddings, positions, position_embeddings, call.mask);
     return x;
 }
 

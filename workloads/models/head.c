@@ -405,12 +405,12 @@ static struct tensor *labelled_loss(struct engine *e, struct tensor *logits, str
     int64_t rows = logits->a.shape[0];
     struct tensor *is = op_compare_scalar(e, PLIM_BINARY_GE, labels, 0);
     struct tensor *index = tensor_keep(op_coordinates(e, is, rows));
-    struct tensor *places = e->halted ? tensor_ref(e->poison) : tensor_keep(op_view(e, index, 1, &rows));
-    struct tensor *known = tensor_keep(op_gather_rows(e, logits, places));
-    struct tensor *targets = tensor_keep(op_gather_last(e, labels, places));
+    struct tensor *indices = e->halted ? tensor_ref(e->poison) : tensor_keep(op_view(e, index, 1, &rows));
+    struct tensor *known = tensor_keep(op_gather_rows(e, logits, indices));
+    struct tensor *targets = tensor_keep(op_gather_last(e, labels, indices));
     struct tensor *wide = tensor_hold(op_to(e, known, PLIM_F32));
     struct tensor *loss = cross_entropy(e, wide, targets);
-    tensor_drop_all(e, index, places, known, targets, wide);
+    tensor_drop_all(e, index, indices, known, targets, wide);
     return loss;
 }
 
@@ -504,15 +504,15 @@ static struct tensor *answer_loss(struct engine *e, struct decoder *m, struct te
                                   struct tensor **logits)
 {
     struct tensor *h = input_of_tokens(e, m, x), *all = logits_of(e, m, h), *parts[2];
-    struct tensor *places[2] = {labels, m->answer_ends}, *losses[2] = {NULL}, *loss = NULL;
+    struct tensor *positions[2] = {labels, m->answer_ends}, *losses[2] = {NULL}, *loss = NULL;
     part_numbers(e, all, parts);
     int64_t tokens = e->halted ? 0 : tensor_size(x, 1);
-    for (int i = 0; i < 2 && labels; i++) places[i] = tensor_keep(op_clamp(e, places[i], 0, (double)tokens));
-    for (int i = 0; i < 2 && labels; i++) losses[i] = cross_entropy(e, parts[i], places[i]);
+    for (int i = 0; i < 2 && labels; i++) positions[i] = tensor_keep(op_clamp(e, positions[i], 0, (double)tokens));
+    for (int i = 0; i < 2 && labels; i++) losses[i] = cross_entropy(e, parts[i], positions[i]);
     if (labels) loss = tensor_keep(op_div_scalar(e, op_add(e, losses[0], losses[1]), 2));
     *logits = parts[0];
     m->encoded = parts[1];
-    if (labels) tensor_drop_all(e, places[0], places[1], losses[0], losses[1]);
+    if (labels) tensor_drop_all(e, positions[0], positions[1], losses[0], losses[1]);
     tensor_drop_all(e, h, all);
     return loss;
 }

@@ -115,8 +115,8 @@ static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *
 
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *places = op_arange(e, PLIM_I64, tensor_size(ids, 1), 0, 1);
-    struct tensor *positions = tensor_keep(op_unsqueeze(e, places, 0));
+    struct tensor *range = op_arange(e, PLIM_I64, tensor_size(ids, 1), 0, 1);
+    struct tensor *positions = tensor_keep(op_unsqueeze(e, range, 0));
     struct tensor *embeddings = embed(e, m, ids);
     struct block_call calls[2] = {{.positions = NULL}, {.positions = NULL}};
     struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};

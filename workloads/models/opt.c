@@ -122,10 +122,10 @@ static struct tensor *positions_of(struct engine *e, struct tensor *mask)
 }
 
 /* OPTLearnedPositionalEmbedding */
-static struct tensor *learned_positions(struct engine *e, const void *module, struct tensor *places)
+static struct tensor *learned_positions(struct engine *e, const void *module, struct tensor *position_ids)
 {
     struct tensor *const *weight = module;
-    return op_embedding(e, *weight, op_add_scalar(e, places, POSITION_OFFSET));
+    return op_embedding(e, *weight, op_add_scalar(e, position_ids, POSITION_OFFSET));
 }
 
 /* layerdrop, which skips random blocks, is assumed to skip none, so that memory is the maximum. */
@@ -140,14 +140,14 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
     call.mask = decoder_padding_mask(e, m, embeddings, given || is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;
-    struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING,
+    struct tensor *position_embeddings = tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING,
                                                learned_positions, &weight, call.positions));
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
-    struct tensor *x = tensor_keep(op_add(e, embeddings, places));
+    struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
     x = decoder_blocks(e, m, x, &call, NULL);
     if (has_final_norm(m->config)) tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
     if (m->project_out.weight) tensor_set(e, &x, nn_linear(e, &m->project_out, x));
-    tensor_drop_all(e, embeddings, mask, call.positions, call.mask, places);
+    tensor_drop_all(e, embeddings, mask, call.positions, call.mask, position_embeddings);
     return x;
 }
 

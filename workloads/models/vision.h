@@ -194,7 +194,7 @@ struct tensor *vision_count_placeholders(struct engine *e, struct tensor *mask);
 /* vision_index.c: tensors that Python computes from the images' grids before it processes their patches. All named. */
 struct vision_index {
     struct tensor *taps, *weights; /* (T, 4) int64 and fp32: the learned positions of a patch and their weights */
-    struct tensor *places;         /* (T, 2) int64: row and column */
+    struct tensor *position_ids;         /* (T, 2) int64: row and column */
     struct tensor *ends;           /* (images + 1) int32: boundaries of the images */
     struct tensor *window_ends;    /* (windows + 1) int32: boundaries of the windows; NULL: no windows */
 };

@@ -129,7 +129,7 @@ static void make_taps(struct engine *e, const struct grid *g, struct vision_inde
 }
 
 /* get_vision_position_ids() */
-static void make_places(struct engine *e, const struct grid *g, struct vision_index *index)
+static void make_position_ids(struct engine *e, const struct grid *g, struct vision_index *index)
 {
     int64_t patches = g->patches / g->images;
     struct tensor **list = calloc((size_t)g->images, sizeof(struct tensor *));
@@ -148,7 +148,7 @@ static void make_places(struct engine *e, const struct grid *g, struct vision_in
         tensor_drop(e, columns);
         list[i] = of_two(e, 2 * patches);
     }
-    index->places = tensor_keep(op_full(e, PLIM_I64, SHAPE(g->patches, 2), 0));
+    index->position_ids = tensor_keep(op_full(e, PLIM_I64, SHAPE(g->patches, 2), 0));
     tensor_drop(e, merge);
     for (int64_t i = g->images; i-- > 0;) tensor_drop(e, list[i]);
     tensor_drop_all(e, row, column);
@@ -213,7 +213,7 @@ static void make_windows(struct engine *e, const struct decoder *m, const struct
 }
 
 /* Stores the row and column of a patch in its image: patches that are merged to one row of the text are consecutive. */
-static void place_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
+static void position_of(const struct grid *g, int64_t patch, int64_t *row, int64_t *column)
 {
     int64_t square = g->merge * g->merge, block = patch / square, blocks = g->columns / g->merge;
     *row = block / blocks * g->merge + patch % square / g->merge;
@@ -237,15 +237,15 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
 {
     size_t n = (size_t)g->patches;
     size_t count = (size_t)g->images + 1;
-    int64_t *taps = malloc(n * 4 * sizeof *taps), *places = malloc(n * 2 * sizeof *places);
+    int64_t *taps = malloc(n * 4 * sizeof *taps), *position_ids = malloc(n * 2 * sizeof *position_ids);
     float *weights = malloc(n * 4 * sizeof *weights);
     int32_t *ends = malloc(count * sizeof *ends);
-    if (!taps || !places || !weights || !ends) engine_fail(e, PLIM_NOMEM);
+    if (!taps || !position_ids || !weights || !ends) engine_fail(e, PLIM_NOMEM);
     for (size_t i = 0; i < count && !e->halted; i++) ends[i] = (int32_t)((int64_t)i * (g->patches / g->images));
     for (size_t i = 0; i < n && !e->halted; i++) {
-        int64_t t[2][2], *at = places + 2 * i;
+        int64_t t[2][2], *at = position_ids + 2 * i;
         float s[2][2];
-        place_of(g, (int64_t)i % (g->patches / g->images), &at[0], &at[1]);
+        position_of(g, (int64_t)i % (g->patches / g->images), &at[0], &at[1]);
         if (!g->side) continue;
         tap(g, at[0], g->rows, t[0], s[0]);
         tap(g, at[1], g->columns, t[1], s[1]);
@@ -257,12 +257,12 @@ static void write_values(struct engine *e, const struct grid *g, const struct vi
     if (!e->halted) {
         if (g->side) engine_write(e, index->taps, taps, n * 4 * sizeof *taps);
         if (g->side) engine_write(e, index->weights, weights, n * 4 * sizeof *weights);
-        engine_write(e, index->places, places, n * 2 * sizeof *places);
+        engine_write(e, index->position_ids, position_ids, n * 2 * sizeof *position_ids);
         engine_write(e, index->ends, ends, count * sizeof *ends);
     }
     free(ends);
     free(taps);
-    free(places);
+    free(position_ids);
     free(weights);
 }
 
@@ -271,7 +271,7 @@ void vision_index_make(struct engine *e, const struct decoder *m, struct vision_
     const struct grid g = grid_of(m);
     *index = (struct vision_index){0};
     if (g.side) make_taps(e, &g, index);
-    make_places(e, &g, index);
+    make_position_ids(e, &g, index);
     make_ends(e, &g, index);
     if (m->setting->attention == PLIM_ATTENTION_FLASH2) read_longest(e, &g, index);
     if (g.window) make_windows(e, m, &g, index);
@@ -280,7 +280,7 @@ void vision_index_make(struct engine *e, const struct decoder *m, struct vision_
 
 void vision_index_drop(struct engine *e, struct vision_index *index)
 {
-    tensor_drop_all(e, index->taps, index->weights, index->places, index->ends, index->window_ends);
+    tensor_drop_all(e, index->taps, index->weights, index->position_ids, index->ends, index->window_ends);
 }
 
 /* --- positions of text and images --------------------------------------------------------------- */
@@ -323,8 +323,8 @@ static struct tensor *plus_position(struct engine *e, const struct row *r, struc
 /* Appends the positions of a run of text that starts at `start`. */
 static void add_text(struct engine *e, struct row *r, int64_t length, double start)
 {
-    struct tensor *places = op_view(e, op_arange(e, PLIM_I64, length, 0, 1), SHAPE(1, length));
-    r->list[r->count++] = tensor_keep(plus_position(e, r, op_expand(e, places, SHAPE(3, -1)), start));
+    struct tensor *position_ids = op_view(e, op_arange(e, PLIM_I64, length, 0, 1), SHAPE(1, length));
+    r->list[r->count++] = tensor_keep(plus_position(e, r, op_expand(e, position_ids, SHAPE(3, -1)), start));
     if (r->position) op_binary_scalar_(e, PLIM_BINARY_ADD, r->position, (double)length);
 }
 
@@ -371,10 +371,10 @@ static struct tensor *join_row(struct engine *e, const struct decoder *m, struct
 {
     tensor_set(e, &r->all, op_cat(e, (int)r->count, r->list, 1));
     struct tensor *let = tensor_keep(op_to(e, op_select(e, m->attention_mask, 0, row), PLIM_BOOL));
-    struct tensor *places = tensor_keep(op_nonzero(e, let, length_of(m, row)));
+    struct tensor *indices = tensor_keep(op_nonzero(e, let, length_of(m, row)));
     struct tensor *part = tensor_keep(op_slice(e, op_select(e, positions, 1, row), 1, 0, length_of(m, row)));
     op_copy_(e, part, r->all);
-    tensor_drop_all(e, part, places, let);
+    tensor_drop_all(e, part, indices, let);
     struct tensor *most = op_reduce(e, r->all, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
     return tensor_keep(op_add_scalar(e, op_add_scalar(e, most, 1), -(double)length_of(m, row)));
 }

@@ -104,9 +104,9 @@ struct tensor *vision_positions(struct engine *e, const struct decoder *m)
 {
     if (e->halted) return e->poison;
     int64_t positions = tensor_size(m->vision.position_ids, 0);
-    struct tensor *places = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, positions)));
-    struct tensor *y = nn_embedding(e, m->vision.positions, places);
-    tensor_drop(e, places);
+    struct tensor *position_ids = tensor_keep(op_view(e, m->vision.position_ids, SHAPE(1, positions)));
+    struct tensor *y = nn_embedding(e, m->vision.positions, position_ids);
+    tensor_drop(e, position_ids);
     return y;
 }
 

@@ -120,10 +120,10 @@ static struct tensor *embed(struct engine *e, const struct decoder *m, struct te
 
 /* Returns row and column of each patch, image by image, (T, 2) int64, named. ends: the row and column indices of the
  * last image, which Python's variables hold; named. */
-static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows, int64_t columns,
-                                  struct tensor *ends[2])
+static struct tensor *make_position_ids(struct engine *e, int64_t images, int64_t rows, int64_t columns,
+                                        struct tensor *ends[2])
 {
-    struct tensor **parts = engine_allocate_host(e, (size_t)images * sizeof *parts), *places = e->poison;
+    struct tensor **parts = engine_allocate_host(e, (size_t)images * sizeof *parts), *position_ids = e->poison;
     ends[0] = ends[1] = NULL;
     for (int64_t i = 0; i < images && !e->halted; i++) {
         struct tensor *row = tensor_keep(op_arange(e, PLIM_I64, rows, 0, 1));
@@ -137,10 +137,10 @@ static struct tensor *find_places(struct engine *e, int64_t images, int64_t rows
         parts[i] = tensor_keep(op_cat(e, 2, wide, 1));
         tensor_drop_all(e, grid[0], grid[1]);
     }
-    if (!e->halted) places = tensor_keep(op_cat(e, (int)images, parts, 0));
+    if (!e->halted) position_ids = tensor_keep(op_cat(e, (int)images, parts, 0));
     for (int64_t i = 0; i < images && parts; i++) tensor_drop(e, parts[i]);
     engine_free_host(e, parts);
-    return places;
+    return position_ids;
 }
 
 /* recomposition_frequencies(): of x (T, 2, n) takes the first half of the rows' values and the second half of the
@@ -158,11 +158,11 @@ static struct tensor *recompose(struct engine *e, struct tensor *x)
 }
 
 /* Sets cos and sin of the call, (T, W / heads) each, in `dtype`. */
-static void make_rotary(struct engine *e, struct block_call *call, struct tensor *places, enum plim_dtype dtype)
+static void make_rotary(struct engine *e, struct block_call *call, struct tensor *position_ids, enum plim_dtype dtype)
 {
     bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = e->autocast.on = false;
-    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, places, -1), PLIM_F32));
+    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, position_ids, -1), PLIM_F32));
     struct tensor *turns = op_unsqueeze(e, call->m->vision.inv_freq, 0);
     struct tensor *freqs = tensor_keep(op_matmul(e, wide, turns));
     struct tensor *cos = tensor_keep(op_mul_scalar(e, op_unary(e, freqs, PLIM_UNARY_COS), 1));
@@ -202,15 +202,16 @@ static void run(struct engine *e, const struct decoder *m, struct tensor **state
     struct tensor *grids, *ends[2];
     struct block_call call = {.m = m, .block = block};
     states[0] = embed(e, m, m->pixels, &grids);
-    struct tensor *places = find_places(e, count, images->height / v->patch_size, images->width / v->patch_size, ends);
-    call.positions = places; /* the blocks receive them, but do not use them */
-    if (!e->halted) make_rotary(e, &call, places, (enum plim_dtype)states[0]->a.dtype);
+    int64_t rows = images->height / v->patch_size, columns = images->width / v->patch_size;
+    struct tensor *position_ids = make_position_ids(e, count, rows, columns, ends);
+    call.positions = position_ids; /* the blocks receive them, but do not use them */
+    if (!e->halted) make_rotary(e, &call, position_ids, (enum plim_dtype)states[0]->a.dtype);
     call.mask = make_mask(e, states[0], count);
     for (int64_t i = 0; i < v->layers; i++) {
         call.layer = &m->vision.layers[i];
         states[i + 1] = tensor_keep(decoder_run_block(e, &call, states[i]));
     }
-    tensor_drop_all(e, grids, places, ends[0], ends[1], call.cos, call.sin, call.mask);
+    tensor_drop_all(e, grids, position_ids, ends[0], ends[1], call.cos, call.sin, call.mask);
 }
 
 /* --- the projector ---------------------------------------------------------------------------- */

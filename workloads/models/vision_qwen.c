@@ -82,12 +82,12 @@ static struct tensor *recompose(struct engine *e, struct tensor *x)
 }
 
 /* Computes cos and sin (T, W / heads) in fp32; named. */
-static void make_rotary(struct engine *e, const struct decoder *m, struct tensor *places, struct tensor **cos,
+static void make_rotary(struct engine *e, const struct decoder *m, struct tensor *position_ids, struct tensor **cos,
                         struct tensor **sin)
 {
     bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = e->autocast.on = false;
-    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, places, -1), PLIM_F32));
+    struct tensor *wide = tensor_keep(op_to(e, op_unsqueeze(e, position_ids, -1), PLIM_F32));
     struct tensor *turns = tensor_hold(op_to(e, m->vision.inv_freq, PLIM_F32));
     struct tensor *freqs = tensor_keep(op_mul(e, wide, turns));
     tensor_drop(e, turns);
@@ -368,7 +368,7 @@ static struct tensor *run(struct engine *e, const struct decoder *m, struct tens
     const struct orders orders = find_orders(e, m, e->halted ? 0 : tensor_size(x, 0) / unit);
     if (v->window_size) arrange(e, &x, unit, orders.in);
     nn_begin(e); /* its results need no gradient */
-    if (!e->halted) make_rotary(e, m, index.places, &call.cos, &call.sin);
+    if (!e->halted) make_rotary(e, m, index.position_ids, &call.cos, &call.sin);
     if (v->window_size && !e->halted) arrange_rotary(e, &call, unit, orders.in);
     for (int64_t i = 0, count = 0; i < v->layers; i++) {
         call.layer = &m->vision.layers[i];

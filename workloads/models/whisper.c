@@ -20,9 +20,9 @@ static void initialise_positions(struct engine *e, const struct decoder *m)
     enum plim_dtype dtype = m->parameters.dtype;
     int64_t half[] = {c->source_positions, c->hidden_size / 2};
     struct tensor *inverse = tensor_keep(op_full(e, dtype, SHAPE(half[1]), 0));
-    struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, half[0], 0, 1));
+    struct tensor *position_ids = tensor_keep(op_arange(e, PLIM_I64, half[0], 0, 1));
     struct tensor *times = tensor_keep(op_full(e, dtype, 2, half, 0));
-    tensor_drop(e, places);
+    tensor_drop(e, position_ids);
     struct tensor *sin = tensor_keep(op_full(e, dtype, 2, half, 0)), *cos = tensor_keep(op_full(e, dtype, 2, half, 0));
     struct tensor *table = tensor_keep(op_full(e, dtype, SHAPE(half[0], c->hidden_size), 0));
     tensor_drop_all(e, sin, cos, times, inverse, table);
@@ -84,12 +84,12 @@ static struct tensor *encode(struct engine *e, struct decoder *m, struct tensor 
     tensor_drop(e, wide);
     tensor_set(e, &heard, op_gelu(e, convolve(e, &m->hearing[1], heard, SHRINKS), false));
     tensor_set(e, &heard, op_permute(e, heard, 3, (int[]){0, 2, 1}));
-    struct tensor *places = tensor_keep(op_arange(e, PLIM_I64, c->source_positions, 0, 1));
-    struct tensor *x = tensor_keep(op_add(e, heard, nn_embedding(e, m->source_positions, places)));
+    struct tensor *position_ids = tensor_keep(op_arange(e, PLIM_I64, c->source_positions, 0, 1));
+    struct tensor *x = tensor_keep(op_add(e, heard, nn_embedding(e, m->source_positions, position_ids)));
     tensor_set(e, &x, op_dropout(e, x, c->dropout_embedding));
     x = decoder_blocks_between(e, m, x, &(struct block_call){0}, 0, c->encoder_layers);
     tensor_set(e, &x, nn_norm(e, &m->encoder_norm, x));
-    tensor_drop_all(e, heard, places);
+    tensor_drop_all(e, heard, position_ids);
     return x;
 }
 
@@ -99,20 +99,21 @@ static struct tensor *positions_of(struct engine *e, struct tensor *ids)
     int64_t shape[] = {tensor_size(ids, 0), tensor_size(ids, 1)};
     struct tensor *row = tensor_keep(op_add_scalar(e, op_arange(e, PLIM_I64, shape[1], 0, 1), 0));
     struct tensor *all = tensor_keep(op_expand(e, op_unsqueeze(e, row, 0), 2, shape));
-    struct tensor *places = tensor_keep(tensor_empty(e, PLIM_I64, 2, shape));
-    if (!e->halted) op_copy_(e, places, all);
+    struct tensor *position_ids = tensor_keep(tensor_empty(e, PLIM_I64, 2, shape));
+    if (!e->halted) op_copy_(e, position_ids, all);
     tensor_drop_all(e, all, row);
-    return places;
+    return position_ids;
 }
 
-/* weight[places]; named. */
-static struct tensor *look_up(struct engine *e, struct tensor *weight, struct tensor *places)
+/* weight[position_ids]; named. */
+static struct tensor *embed_positions(struct engine *e, struct tensor *weight, struct tensor *position_ids)
 {
     if (e->halted) return e->poison;
-    int64_t rows = tensor_elements(places);
-    struct tensor *flat = tensor_hold(op_view(e, places, 1, &rows));
+    int64_t rows = tensor_elements(position_ids);
+    struct tensor *flat = tensor_hold(op_view(e, position_ids, 1, &rows));
     struct tensor *x = op_rows(e, weight, flat);
-    if (!e->halted) x = op_view(e, x, SHAPE(tensor_size(places, 0), tensor_size(places, 1), tensor_size(weight, 1)));
+    const int64_t *shape = position_ids->a.shape;
+    if (!e->halted) x = op_view(e, x, SHAPE(shape[0], shape[1], tensor_size(weight, 1)));
     tensor_drop(e, flat);
     return tensor_keep(x);
 }
@@ -122,14 +123,15 @@ static struct tensor *decode(struct engine *e, struct decoder *m, struct tensor 
 {
     const struct plim_model_config *c = m->config;
     struct tensor *embeddings = decoder_embed(e, m, ids);
-    struct tensor *places = positions_of(e, ids), *positions = look_up(e, m->position_embedding, places);
+    struct tensor *position_ids = positions_of(e, ids);
+    struct tensor *positions = embed_positions(e, m->position_embedding, position_ids);
     struct tensor *x = tensor_keep(op_add(e, embeddings, positions));
     tensor_set(e, &x, op_dropout(e, x, c->dropout_embedding));
     struct block_call call = {.encoded = encoded};
-    call.mask = decoder_mask(e, m, embeddings, m->cache ? NULL : places, 0);
+    call.mask = decoder_mask(e, m, embeddings, m->cache ? NULL : position_ids, 0);
     x = decoder_blocks_between(e, m, x, &call, c->encoder_layers, c->layers);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    tensor_drop_all(e, embeddings, places, positions, call.mask);
+    tensor_drop_all(e, embeddings, position_ids, positions, call.mask);
     return x;
 }
 

@@ -185,7 +185,7 @@ static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, str
 {
     int64_t rows = mask->a.shape[0], tokens = tensor_elements(mask);
     struct tensor *lengths = tensor_keep(op_reduce(e, mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I32));
-    struct tensor *places = tensor_keep(op_nonzero(e, op_view(e, mask, 1, &tokens), tokens - 1));
+    struct tensor *indices = tensor_keep(op_nonzero(e, op_view(e, mask, 1, &tokens), tokens - 1));
     struct tensor *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
     engine_item(e, longest);
     tensor_drop(e, longest);
@@ -194,7 +194,7 @@ static struct tensor *look_for_tokens(struct engine *e, struct tensor *mask, str
     struct tensor *later = tensor_hold(op_slice(e, *ends, 0, 1, rows));
     op_copy_(e, later, sums);
     tensor_drop_all(e, later, sums, lengths);
-    return places;
+    return indices;
 }
 
 /* _upad_input, the package's call for rows of different lengths, and its pad_input: x (B, A, S, D) -> (B, S, A, D). */
@@ -204,19 +204,19 @@ static struct tensor *unpadded(struct engine *e, struct tensor *mask, struct ten
     enum { Q, K, V };
     static const int order[] = {K, V, Q};
     const int64_t *n = qkv[Q]->a.shape, all_tokens = n[0] * n[2];
-    struct tensor *ends, *places = look_for_tokens(e, mask, &ends), *rows[3], *x[3];
+    struct tensor *ends, *indices = look_for_tokens(e, mask, &ends), *rows[3], *x[3];
     for (int i = 0; i < 3; i++) {
         int of = order[i];
         struct tensor *flat = op_transpose(e, qkv[of], 1, 2);
         flat = op_reshape(e, flat, SHAPE(all_tokens, qkv[of]->a.shape[1], n[3]));
-        rows[of] = tensor_keep(op_different_rows(e, flat, places));
+        rows[of] = tensor_keep(op_different_rows(e, flat, indices));
     }
     for (int i = Q; i <= V; i++) x[i] = op_transpose(e, op_unsqueeze(e, rows[i], 0), 1, 2);
     p->ends = ends;
     struct tensor *y = op_transpose(e, op_sdpa(e, x[Q], x[K], x[V], p), 1, 2);
-    struct tensor *out = tensor_keep(op_view(e, y, SHAPE(tensor_size(places, 0), n[1], n[3])));
-    struct tensor *all = tensor_keep(op_put_rows(e, out, places, all_tokens));
-    tensor_drop_all(e, rows[Q], rows[K], rows[V], out, places, ends);
+    struct tensor *out = tensor_keep(op_view(e, y, SHAPE(tensor_size(indices, 0), n[1], n[3])));
+    struct tensor *all = tensor_keep(op_put_rows(e, out, indices, all_tokens));
+    tensor_drop_all(e, rows[Q], rows[K], rows[V], out, indices, ends);
     tensor_set(e, &all, op_view(e, all, SHAPE(n[0], n[2], n[1], n[3])));
     return tensor_yield(all);
 }
@@ -231,16 +231,16 @@ static struct tensor *look_for_documents(struct engine *e, struct tensor *positi
     struct tensor *row = tensor_keep(op_view(e, positions, 1, &tokens));
     struct tensor *least = op_reduce(e, row, 1, false, PLIM_BINARY_MIN, 1, PLIM_I64);
     struct tensor *begins = tensor_keep(op_compare(e, PLIM_BINARY_EQ, row, least));
-    struct tensor *places = tensor_keep(op_nonzero(e, begins, documents));
+    struct tensor *indices = tensor_keep(op_nonzero(e, begins, documents));
     tensor_drop(e, begins);
-    struct tensor *parts[2] = {tensor_keep(op_to(e, places, PLIM_I32)),
+    struct tensor *parts[2] = {tensor_keep(op_to(e, indices, PLIM_I32)),
                                tensor_keep(op_full(e, PLIM_I32, SHAPE(1), (double)tokens))};
     struct tensor *ends = tensor_keep(op_cat(e, 2, parts, 0));
     tensor_drop_all(e, parts[0], parts[1]);
     struct tensor *behind = tensor_keep(op_slice(e, ends, 0, 1, documents));
     struct tensor *lengths = op_sub(e, behind, op_slice(e, ends, 0, 0, documents));
     *longest = tensor_keep(op_reduce(e, lengths, 1, false, PLIM_BINARY_MAX, 1, PLIM_I32));
-    tensor_drop_all(e, behind, places, row);
+    tensor_drop_all(e, behind, indices, row);
     return ends;
 }
 

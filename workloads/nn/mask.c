@@ -225,13 +225,13 @@ static struct tensor *additive(struct engine *e, struct tensor *mask, enum plim_
     return y;
 }
 
-/* Returns the part of the padding mask for the keys, named; *places, named or NULL, lives as long. */
+/* Returns the part of the padding mask for the keys, named; *range, named or NULL, lives as long. */
 static struct tensor *padding_of_keys(struct engine *e, const struct mask_request *r, struct tensor *padding,
-                                      struct tensor **places)
+                                      struct tensor **range)
 {
-    *places = NULL;
+    *range = NULL;
     if (!first_key(r)) return tensor_ref(padding);
-    *places = offset_range(e, keys_of(r), first_key(r));
+    *range = offset_range(e, keys_of(r), first_key(r));
     struct tensor *of_keys = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(r->batch, keys_of(r))));
     struct tensor *window = tensor_hold(op_slice(e, padding, 1, first_key(r), keys_of(r)));
     op_copy_(e, of_keys, window);
@@ -245,7 +245,7 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
 {
     bool hides = r->packed || r->padded, is_full = r->window && keys_of(r) >= r->window;
     if (e->halted) return true;
-    struct tensor *places, *of_keys = padding_of_keys(e, r, padding, &places);
+    struct tensor *range, *of_keys = padding_of_keys(e, r, padding, &range);
     for (int look = 0; look < (hides && !r->past ? 2 : 1) && !is_full; look++) {
         struct tensor *count = op_reduce(e, of_keys, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
         struct tensor *all =
@@ -253,7 +253,7 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
         engine_item(e, all);
         tensor_drop(e, all);
     }
-    tensor_drop_all(e, places, of_keys);
+    tensor_drop_all(e, range, of_keys);
     return !hides && !is_full;
 }
 
