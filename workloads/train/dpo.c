@@ -131,7 +131,7 @@ static struct pair logits_of(struct engine *e, struct tensor *logits, struct ten
 void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world)
 {
     struct pair logits = pair_of(e, each);
-    /* the last answer is a rejected one, and may have one token less */
+    /* the last completion is a rejected one, and may have one token less */
     struct pair chosen = logits_of(e, logits.chosen, masks.chosen, (labels + 1) / 2);
     struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
     read_sum(e, chosen.chosen, world);
@@ -144,7 +144,7 @@ void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks
 /* Python variables that live until the function returns. */
 enum { ACCURACY = 3 };
 
-/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Tensors that stay alive are
+/* Accuracy of the chosen completions: how many of their tokens are the most probable ones. Tensors that stay alive are
  * stored in `kept`, named; *total is replaced. */
 static void measure_accuracy(struct engine *e, const struct fused_output *out, struct tensor *mask,
                              int64_t world, struct tensor **total, struct tensor *kept[ACCURACY])
@@ -169,8 +169,8 @@ static void measure_accuracy(struct engine *e, const struct fused_output *out, s
     pair_drop(e, likeliest);
 }
 
-/* Rewards, beta times the ratios, and how many pairs have the larger reward for the chosen answer. Tensors that stay
- * alive are stored in `kept`, named. */
+/* Rewards, beta times the ratios, and how many pairs have the larger reward for the chosen completion. Tensors that
+ * stay alive are stored in `kept`, named. */
 void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
                          struct tensor *kept[DPO_REWARDS])
 {

@@ -1,7 +1,7 @@
-/* TRL's DPOTrainer (1.16, trainer/dpo_trainer.py). A second model, the reference, scores the rows of each pair like the
- * trained model, but without gradients; the loss (the default, sigmoid) depends on the difference of the two scores.
- * The rows of a batch are all chosen answers, then all rejected ones. With adapters the reference is the model without
- * them. */
+/* TRL's DPOTrainer (1.16, trainer/dpo_trainer.py). A second model, the reference, scores the rows of each pair like
+ * the trained model, but without gradients; the loss (the default, sigmoid) depends on the difference of the two
+ * scores. The rows of a batch are all chosen completions, then all rejected ones. With adapters the reference is the
+ * model without them. */
 #ifndef PLIM_TRAIN_DPO_H
 #define PLIM_TRAIN_DPO_H
 

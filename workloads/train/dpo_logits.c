@@ -11,8 +11,8 @@ struct shifted {
     struct tensor *labels, *mask;
 };
 
-/* Returns the sum of the log-probabilities of each row's answer, and stores those of the tokens (2 B, n) in *each; both
- * named. logits (2 B, n, V). */
+/* Returns the sum of the log-probabilities of each row's completion, and stores those of the tokens (2 B, n) in *each;
+ * both named. logits (2 B, n, V). */
 static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, const struct shifted *s,
                                    struct tensor **each)
 {
@@ -46,7 +46,7 @@ struct ipo {
     struct tensor *chosen, *rejected, *delta;
 };
 
-/* (mean of the chosen answer - mean of the rejected one - 1 / (2 * beta)) ** 2 */
+/* (mean of the chosen completion - mean of the rejected one - 1 / (2 * beta)) ** 2 */
 static struct ipo ipo_losses(struct engine *e, struct dpo_ratios *r, struct tensor *completions)
 {
     struct pair masks = pair_of(e, completions);
@@ -98,8 +98,8 @@ static struct tensor *entropy_of(struct engine *e, struct tensor *logits)
 
 enum { ACCURACY = 5, KEPT = ACCURACY + DPO_REWARDS };
 
-/* Accuracy of the chosen answers: how many of their tokens are the most probable ones. Python variables are stored in
- * `kept`, named; *total is replaced. */
+/* Accuracy of the chosen completions: how many of their tokens are the most probable ones. Python variables are stored
+ * in `kept`, named; *total is replaced. */
 static void measure_accuracy(struct engine *e, struct tensor *logits, const struct shifted *s, int64_t world,
                              struct tensor **total, struct tensor *kept[ACCURACY])
 {

@@ -5,7 +5,7 @@
 /* Variables of generate() and of _sample(), named. */
 struct generation {
     struct tensor *prompts, *mask, *ends,
-        *padding; /* the prompts, (N, P) int64; the tokens that end answers; the token appended to ended rows */
+        *padding; /* the prompts, (N, P) int64; the tokens that end completions; the token appended to ended rows */
     struct tensor *first_positions;            /* of the prompts, (N, P) int64 */
     struct tensor *ids, *all_mask, *positions; /* of all tokens so far, (N, tokens) int64 */
     struct tensor *unfinished;                 /* (N) int64 */

@@ -22,7 +22,7 @@ static const struct plim_train_setting *setting_of(const struct grpo *g)
     return g->model->setting;
 }
 
-static int64_t answer_tokens(const struct grpo *g)
+static int64_t completion_tokens(const struct grpo *g)
 {
     return setting_of(g)->seq - setting_of(g)->prompt;
 }
@@ -46,7 +46,8 @@ static bool is_corrected_by_token(const struct grpo *g)
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
-/* Returns the labels for tokens and mask (B, P + C), named: only answers have labels; NULL if the engine is halted. */
+/* Returns the labels for tokens and mask (B, P + C), named: only completions have labels; NULL if the engine is
+ * halted. */
 static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct tensor *tokens,
                                 struct tensor *mask)
 {
@@ -61,9 +62,9 @@ static struct tensor *labels_of(struct engine *e, const struct grpo *g, struct t
 }
 
 /* x[:, -C:] of x with one number per label, (B, P + C - 1); floating. */
-static struct tensor *of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
+static struct tensor *of_completions(struct engine *e, const struct grpo *g, struct tensor *x)
 {
-    return op_slice_end(e, x, 1, e->halted ? 0 : answer_tokens(g));
+    return op_slice_end(e, x, 1, e->halted ? 0 : completion_tokens(g));
 }
 
 /* --- scores ----------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static void score_chunk(struct engine *e, const struct grpo *g, grpo_score *scor
         nn_fused_output_drop(e, &s->out);
         s->out = out;
     }
-    if (!e->halted) s->log_probs[s->count++] = tensor_keep(of_answers(e, g, s->out.log_probs));
+    if (!e->halted) s->log_probs[s->count++] = tensor_keep(of_completions(e, g, s->out.log_probs));
     tensor_drop_all(e, batch.inputs, batch.mask);
 }
 
@@ -126,7 +127,7 @@ static struct tensor *score_all(struct engine *e, const struct grpo *g, grpo_sco
     if (!s.log_probs) engine_fail(e, PLIM_NOMEM);
     for (int64_t i = 0; i < chunks && !e->halted; i++)
         score_chunk(e, g, score, user, by_reference, &s);
-    if (!e->halted) all = joined_scores(e, &s, rows, answer_tokens(g));
+    if (!e->halted) all = joined_scores(e, &s, rows, completion_tokens(g));
     if (s.log_probs) tensor_drop_list(e, s.log_probs, (size_t)s.count);
     tensor_drop(e, s.labels);
     nn_fused_output_drop(e, &s.out);
@@ -164,7 +165,7 @@ static void correct(struct engine *e, const struct grpo *g, struct samples *s, s
 {
     enum plim_grpo_correction how = plim_grpo_corrects(&setting_of(g)->grpo);
     if (how == PLIM_GRPO_CORRECTION_NONE || e->halted) return;
-    c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->answer_mask));
+    c->difference = tensor_keep(op_mul(e, op_sub(e, s->before, s->sampled), s->completion_mask));
     tensor_set(e, &c->difference, op_clone(e, c->difference)); /* nan_to_num() of numbers */
     c->logs = is_corrected_by_token(g) ? tensor_ref(c->difference)
                                        : tensor_keep(op_sum_last(e, c->difference));
@@ -187,7 +188,7 @@ static void measure_correction(struct engine *e, const struct grpo *g, const str
     int64_t found = tensor_elements(s->before) - chunks * decoder_hides_padding(setting_of(g));
     struct tensor *delta =
         tensor_keep(op_unary(e, op_sub(e, s->before, s->sampled), PLIM_UNARY_ABS));
-    struct tensor *mask = tensor_keep(op_to(e, s->answer_mask, PLIM_BOOL));
+    struct tensor *mask = tensor_keep(op_to(e, s->completion_mask, PLIM_BOOL));
     struct tensor *is_nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, delta, delta));
     struct tensor *is_number = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, is_nan, 0));
     tensor_drop(e, is_nan);
@@ -212,7 +213,7 @@ enum { SAMPLES = sizeof(struct samples) / sizeof(struct tensor *) };
 /* Lists the samples in the order of the dictionary that holds them. */
 static void list_samples(const struct samples *s, struct tensor *out[SAMPLES])
 {
-    struct tensor *const list[SAMPLES] = {s->prompts,    s->prompt_mask, s->answers, s->answer_mask,
+    struct tensor *const list[SAMPLES] = {s->prompts,    s->prompt_mask, s->completions, s->completion_mask,
                                           s->advantages, s->items,       s->before,  s->ratios,
                                           s->sampled,    s->reference};
     for (int i = 0; i < SAMPLES; i++) out[i] = list[i];
@@ -243,8 +244,8 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
     struct samples out;
     out.prompts = permuted(e, s->prompts);
     out.prompt_mask = permuted(e, s->prompt_mask);
-    out.answers = permuted(e, s->answers);
-    out.answer_mask = permuted(e, s->answer_mask);
+    out.completions = permuted(e, s->completions);
+    out.completion_mask = permuted(e, s->completion_mask);
     out.advantages = permuted(e, s->advantages);
     out.items = permuted(e, s->items);
     out.before = permuted(e, s->before);
@@ -258,13 +259,13 @@ static struct samples shuffled(struct engine *e, const struct samples *s)
 static void receive(struct engine *e, const struct grpo *g, struct samples *s)
 {
     int64_t world = plim_setting_ranks(setting_of(g));
-    struct vllm_answers given = vllm_answer(e, g->model, rows_of(g));
+    struct vllm_completions given = vllm_complete(e, g->model, rows_of(g));
     s->prompts = given.prompts;
     s->prompt_mask = given.prompt_mask;
-    s->answers = given.answers;
-    s->answer_mask = given.answer_mask;
+    s->completions = given.completions;
+    s->completion_mask = given.completion_mask;
     s->sampled = given.log_probs;
-    struct tensor *own = measures_count(e, s->answer_mask), *all = measures_gather(e, own, world);
+    struct tensor *own = measures_count(e, s->completion_mask), *all = measures_gather(e, own, world);
     tensor_drop(e, own);
     s->items = measures_fold(e, all, PLIM_BINARY_ADD);
     tensor_drop(e, all);
@@ -287,9 +288,9 @@ static struct samples generate(struct engine *e, const struct grpo *g, grpo_scor
     }
     if (!e->halted) receive(e, g, &s);
     if (e->halted) return s;
-    struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.answers}, 1));
+    struct tensor *tokens = tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompts, s.completions}, 1));
     struct tensor *mask =
-        tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.answer_mask}, 1));
+        tensor_keep(op_cat(e, 2, (struct tensor *[]){s.prompt_mask, s.completion_mask}, 1));
     bool is_late = steps_of_generation(g) > 1; /* some samples are used after the model has changed */
     if (plim_grpo_corrects(asked) || is_late) s.before = score_all(e, g, score, user, false, tokens, mask);
     correct(e, g, &s, &c);
@@ -330,9 +331,9 @@ static struct tensor *part(struct engine *e, const struct grpo *g, struct tensor
 }
 
 static struct tensor *joined(struct engine *e, const struct grpo *g, struct tensor *prompts,
-                             struct tensor *answers)
+                             struct tensor *completions)
 {
-    struct tensor *parts[2] = {part(e, g, prompts), part(e, g, answers)};
+    struct tensor *parts[2] = {part(e, g, prompts), part(e, g, completions)};
     if (e->halted) return NULL;
     struct tensor *all = tensor_keep(op_cat(e, 2, parts, 1));
     tensor_drop_all(e, parts[0], parts[1]);
@@ -342,8 +343,8 @@ static struct tensor *joined(struct engine *e, const struct grpo *g, struct tens
 struct batch grpo_batch(struct engine *e, const struct grpo *g)
 {
     const struct samples *s = &g->samples;
-    struct batch batch = {.inputs = joined(e, g, s->prompts, s->answers),
-                          .mask = joined(e, g, s->prompt_mask, s->answer_mask)};
+    struct batch batch = {.inputs = joined(e, g, s->prompts, s->completions),
+                          .mask = joined(e, g, s->prompt_mask, s->completion_mask)};
     if (!e->halted) batch.labels = labels_of(e, g, batch.inputs, batch.mask);
     return batch;
 }
@@ -362,7 +363,7 @@ struct loss {
 static struct samples part_of(struct engine *e, const struct grpo *g)
 {
     const struct samples *s = &g->samples;
-    return (struct samples){.answer_mask = part(e, g, s->answer_mask),
+    return (struct samples){.completion_mask = part(e, g, s->completion_mask),
                             .advantages = part(e, g, s->advantages),
                             .items = s->items ? tensor_ref(s->items) : NULL,
                             .before = part(e, g, s->before),
@@ -371,10 +372,10 @@ static struct samples part_of(struct engine *e, const struct grpo *g)
 }
 
 /* cat([x[:, -C:]]); named */
-static struct tensor *copy_of_answers(struct engine *e, const struct grpo *g, struct tensor *x)
+static struct tensor *copy_of_completions(struct engine *e, const struct grpo *g, struct tensor *x)
 {
-    struct tensor *answers = of_answers(e, g, x);
-    return tensor_keep(op_cat(e, 1, &answers, 0));
+    struct tensor *completions = of_completions(e, g, x);
+    return tensor_keep(op_cat(e, 1, &completions, 0));
 }
 
 /* (exp(ref - own) - (ref - own) - 1) * ratio */
@@ -416,13 +417,13 @@ static struct tensor *at_least_one(struct engine *e, struct tensor *x)
 
 static struct tensor *masked(struct engine *e, const struct loss *l, struct tensor *x)
 {
-    return op_mul(e, x, l->part.answer_mask);
+    return op_mul(e, x, l->part.completion_mask);
 }
 
 /* mask.sum(-1), (B) int64, named */
 static struct tensor *count_rows(struct engine *e, const struct loss *l)
 {
-    return tensor_keep(op_reduce(e, l->part.answer_mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    return tensor_keep(op_reduce(e, l->part.completion_mask, 2, false, PLIM_BINARY_ADD, 1, PLIM_I64));
 }
 
 /* (x * masked).sum(-1).mean(), where all rows have the same weight. */
@@ -462,7 +463,7 @@ static struct tensor *reduced(struct engine *e, const struct grpo *g, struct los
     } else {
         loss = tensor_keep(op_sum_all(e, masked(e, l, l->each)));
         if (s->grpo.loss == PLIM_GRPO_LOSS_BNPO) {
-            struct tensor *count = at_least_one(e, measures_count(e, l->part.answer_mask));
+            struct tensor *count = at_least_one(e, measures_count(e, l->part.completion_mask));
             loss = divided(e, loss, count);
             tensor_drop(e, count);
         } else {
@@ -488,7 +489,7 @@ static struct tensor *stacked(struct engine *e, struct tensor *a, struct tensor 
 static void read_mean(struct engine *e, const struct loss *l, struct tensor *x)
 {
     struct tensor *sum = tensor_keep(op_sum_all(e, masked(e, l, x)));
-    struct tensor *count = measures_count(e, l->part.answer_mask);
+    struct tensor *count = measures_count(e, l->part.completion_mask);
     tensor_set(e, &count, op_to(e, count, PLIM_F32));
     struct tensor *both = stacked(e, sum, count);
     struct tensor *all = tensor_keep(op_clone(e, both)); /* accelerate's reduce() */
@@ -563,8 +564,8 @@ struct tensor *grpo_loss(struct engine *e, const struct grpo *g, struct fused_ou
     if (!e->halted) {
         struct loss l = {.part = part_of(e, g)};
         l.advantages = tensor_keep(op_unsqueeze(e, l.part.advantages, 1));
-        l.log_probs = copy_of_answers(e, g, out->log_probs);
-        l.entropy = copy_of_answers(e, g, out->entropy);
+        l.log_probs = copy_of_completions(e, g, out->log_probs);
+        l.entropy = copy_of_completions(e, g, out->entropy);
         if (out->aux_loss) l.aux_loss = grpo_balance_mean(e, out->aux_loss);
         tensor_drop(e, batch->labels);
         batch->labels = NULL;

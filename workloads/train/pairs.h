@@ -1,4 +1,4 @@
-/* The rows of a batch of pairs: all chosen answers, then all rejected ones. */
+/* The rows of a batch of pairs: all chosen completions, then all rejected ones. */
 #ifndef PLIM_TRAIN_PAIRS_H
 #define PLIM_TRAIN_PAIRS_H
 

@@ -30,7 +30,7 @@ struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, str
 /* The results of concatenated_forward(); named. The logits are those of all rows. */
 struct scores {
     struct pair log_probs;
-    struct tensor *logits, *average; /* of the chosen answers, per token */
+    struct tensor *logits, *average; /* of the chosen completions, per token */
 };
 
 static void drop_scores(struct engine *e, struct scores *s)
@@ -114,11 +114,11 @@ static struct tensor *minus_log_sigmoid(struct engine *e, struct tensor *x, doub
 static struct losses of_reference(struct engine *e, struct pair own, struct pair reference)
 {
     struct losses l;
-    struct pair of_answers;
+    struct pair of_completions;
     struct tensor *times_one = tensor_keep(op_mul_scalar(e, reference.chosen, 1));
-    of_answers.chosen = tensor_keep(op_sub(e, own.chosen, times_one));
+    of_completions.chosen = tensor_keep(op_sub(e, own.chosen, times_one));
     tensor_set(e, &times_one, op_mul_scalar(e, reference.rejected, 1));
-    of_answers.rejected = tensor_keep(op_sub(e, own.rejected, times_one));
+    of_completions.rejected = tensor_keep(op_sub(e, own.rejected, times_one));
     tensor_drop(e, times_one);
     struct tensor *ratios = tensor_keep(op_sub(e, own.chosen, own.rejected));
     struct tensor *of_reference = tensor_keep(op_sub(e, reference.chosen, reference.rejected));
@@ -132,7 +132,7 @@ static struct losses of_reference(struct engine *e, struct pair own, struct pair
     l.rewards.chosen = tensor_keep(op_mul_scalar(e, op_sub(e, own.chosen, reference.chosen), BETA));
     l.rewards.rejected = tensor_keep(op_mul_scalar(e, op_sub(e, own.rejected, reference.rejected), BETA));
     e->grad_enabled = grad;
-    pair_drop(e, of_answers);
+    pair_drop(e, of_completions);
     tensor_drop_all(e, delta, ratios, of_reference);
     return l;
 }

@@ -27,7 +27,7 @@ static struct tensor *measure_rewards(struct engine *e, struct tensor *rewards, 
     return all;
 }
 
-/* Reads the share of pairs whose chosen answer has the larger reward. */
+/* Reads the share of pairs whose chosen completion has the larger reward. */
 static void measure_accuracy(struct engine *e, struct tensor *const pair[2], int64_t world)
 {
     struct tensor *is_larger = op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]);

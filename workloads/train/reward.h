@@ -1,6 +1,6 @@
 /* TRL's RewardTrainer (1.16, trainer/reward_trainer.py): a classifier with one label gives each row a number, its
- * reward; the loss depends on the difference of a pair's rewards. The rows of a batch are all chosen answers, then all
- * rejected ones; a margin, which a data set may have, is not modelled. */
+ * reward; the loss depends on the difference of a pair's rewards. The rows of a batch are all chosen completions, then
+ * all rejected ones; a margin, which a data set may have, is not modelled. */
 #ifndef PLIM_TRAIN_REWARD_H
 #define PLIM_TRAIN_REWARD_H
 

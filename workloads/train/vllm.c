@@ -177,13 +177,13 @@ void vllm_exchange(struct engine *e, const struct decoder *m, int64_t rows)
     tensor_drop_all(e, flat, mine, size, theirs, sizes);
     int64_t numbers = pickled_list(tokens, number), each = pickled_list(tokens, pickled_list(1, number));
     int64_t chances = pickled_list(tokens, pickled_list(1, FLOAT_BYTES));
-    int64_t answers = pickled_list(all, numbers) + pickled_list(all, each) + pickled_list(all, chances);
+    int64_t completions = pickled_list(all, numbers) + pickled_list(all, each) + pickled_list(all, chances);
     enum { TUPLE = 3 };
-    int64_t payload = pickled(pickled_list(all / s->grpo.generations, prompt) + answers + TUPLE);
+    int64_t payload = pickled(pickled_list(all / s->grpo.generations, prompt) + completions + TUPLE);
     tensor_drop(e, tensor_keep(tensor_empty_bytes(e, payload))); /* broadcast_object_list() */
 }
 
-/* --- vLLM's answers --------------------------------------------------------------------------- */
+/* --- vLLM's completions ----------------------------------------------------------------------- */
 
 static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int64_t rows, int64_t count,
                                   uint64_t seed)
@@ -193,8 +193,8 @@ static struct tensor *draw_tokens(struct engine *e, const struct decoder *m, int
     return tokens;
 }
 
-/* Masks the last token of each micro-step's last answer. This is done on the host: a simulated device takes no time for
- * it. */
+/* Masks the last token of each micro-step's last completion. This is done on the host: a simulated device takes no
+ * time for it. */
 static void hide_padding(struct engine *e, const struct plim_train_setting *s, struct tensor *mask)
 {
     if (e->halted || e->device->info.simulated || !decoder_hides_padding(s)) return;
@@ -204,15 +204,15 @@ static void hide_padding(struct engine *e, const struct plim_train_setting *s, s
     tensor_drop(e, last);
 }
 
-struct vllm_answers vllm_answer(struct engine *e, const struct decoder *m, int64_t rows)
+struct vllm_completions vllm_complete(struct engine *e, const struct decoder *m, int64_t rows)
 {
     int64_t prompt = m->setting->prompt, tokens = m->setting->seq - prompt;
-    struct vllm_answers out;
+    struct vllm_completions out;
     out.prompts = draw_tokens(e, m, rows, prompt, 1);
     out.prompt_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, prompt), 1));
-    out.answers = draw_tokens(e, m, rows, tokens, 2);
-    out.answer_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
-    hide_padding(e, m->setting, out.answer_mask);
+    out.completions = draw_tokens(e, m, rows, tokens, 2);
+    out.completion_mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, tokens), 1));
+    hide_padding(e, m->setting, out.completion_mask);
     out.log_probs = NULL;
     if (m->setting->grpo.vllm != PLIM_VLLM_NONE)
         out.log_probs =

@@ -1,5 +1,5 @@
 /* What TRL (1.16, generation/vllm_generation.py) allocates on the training GPU to send the weights to vLLM, and to
- * receive answers from it (train.grpo.vllm).
+ * receive completions from it (train.grpo.vllm).
  *
  * To a server the weights are sent packed (vllm/distributed/weight_transfer/packed_tensor.py): parameters of more than
  * a GiB in total are copied into one chunk; two chunks are in flight at a time, each in memory of its own stream. Since
@@ -21,19 +21,19 @@
 void vllm_connect(struct engine *e, const struct plim_train_setting *setting, struct link *link);
 
 /* Objects that ranks exchange, pickled and through the GPU: each rank its `rows` prompts, and rank 0 the server's
- * answers, with the id and log-probability of each token. Ids are assumed to be the longest of the vocabulary. An
- * engine in the same process answers its own rank's prompts. */
+ * completions, with the id and log-probability of each token. Ids are assumed to be the longest of the vocabulary. An
+ * engine in the same process completes its own rank's prompts. */
 void vllm_exchange(struct engine *e, const struct decoder *m, int64_t rows);
 
-/* vLLM's answers to `rows` prompts: N rows of prompts (P) and of answers (C), named. Answers have the maximum length,
- * minus the token that decoder_labels() leaves out; tokens are random, and vLLM gives all of them the same
- * probability. */
-struct vllm_answers {
+/* vLLM's completions to `rows` prompts: N rows of prompts (P) and of completions (C), named. Completions have the
+ * maximum length, minus the token that decoder_labels() leaves out; tokens are random, and vLLM gives all of them the
+ * same probability. */
+struct vllm_completions {
     struct tensor *prompts, *prompt_mask; /* (N, P) int64 */
-    struct tensor *answers, *answer_mask; /* (N, C) int64 */
-    struct tensor *log_probs;             /* (N, C) fp32; NULL: the trained model generated the answers */
+    struct tensor *completions, *completion_mask; /* (N, C) int64 */
+    struct tensor *log_probs;             /* (N, C) fp32; NULL: the trained model generated the completions */
 };
-struct vllm_answers vllm_answer(struct engine *e, const struct decoder *m, int64_t rows);
+struct vllm_completions vllm_complete(struct engine *e, const struct decoder *m, int64_t rows);
 
 /* sync_weights(). Adapters are merged into the weights when the first chunk begins, and unmerged when the last
  * parameter is in a chunk; with `is_first` once more before that, for the names and shapes, which the client keeps. Of
