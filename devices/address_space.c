@@ -40,7 +40,7 @@ static void measure(struct plim_address_space_region *region)
 }
 
 static enum plim_status place_in_region(struct plim_address_space_region *region, uint64_t bytes,
-                              uint64_t *at)
+                                        uint64_t *at)
 {
     size_t best = 0;
     uint64_t least = UINT64_MAX;
@@ -151,7 +151,7 @@ static void note_gaps(struct plim_address_space *space, const struct plim_addres
 }
 
 enum plim_status plim_address_space_reserve(struct plim_address_space *space, uint64_t bytes,
-                                         bool alone, uint64_t *at)
+                                            bool alone, uint64_t *at)
 {
     struct plim_address_space_region *region = alone ? NULL : find_region(space, bytes);
     if (region) return place_in_region(region, bytes, at);

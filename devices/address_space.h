@@ -38,7 +38,7 @@ enum plim_status plim_address_space_begin(struct plim_address_space *space, uint
 /* Places `bytes` (whole pages of 2 MiB). `alone`: in a separate region, in which nothing else is placed. PLIM_NOMEM: no
  * host memory; PLIM_OOM: no addresses left. */
 enum plim_status plim_address_space_reserve(struct plim_address_space *space, uint64_t bytes,
-                                         bool alone, uint64_t *at) PLIM_MUST_CHECK;
+                                            bool alone, uint64_t *at) PLIM_MUST_CHECK;
 
 /* Releases what plim_address_space_reserve() placed at `at`. */
 void plim_address_space_release(struct plim_address_space *space, uint64_t at);

@@ -30,7 +30,7 @@ static bool is_in(const char *const *keys, const char *key)
 }
 
 void plim_result_spec_fixed(const struct plim_result_spec *spec, const char *const *said, const char *separator,
-                           FILE *out)
+                            FILE *out)
 {
     static const char zero[] = "train.zero.", train[] = "train.", use_reentrant[] = "train.use_reentrant";
     if (!spec) return;
@@ -86,7 +86,7 @@ void plim_result_finish(struct plim_result *result)
 }
 
 enum plim_status plim_report_append(struct plim_report *report, struct plim_report *from,
-                                  struct plim_error *err)
+                                    struct plim_error *err)
 {
     report->is_table |= from->is_table;
     for (size_t i = 0; i < from->results.count; i++) {

@@ -99,7 +99,7 @@ struct plim_result_setting {
  * overlap_comm yes" (of ZeRO's settings those that the command line set). `spec` NULL: nothing. `said`: keys of
  * settings to leave out (NULL ends them; NULL: none). */
 void plim_result_spec_fixed(const struct plim_result_spec *spec, const char *const *said, const char *separator,
-                           FILE *out);
+                            FILE *out);
 /* Writes one of them: "NAME VALUE" after *separator, which is ", " from then on. A value of "": nothing. */
 void plim_result_write_fixed(const char *name, const char *value, const char **separator, FILE *out);
 
@@ -360,7 +360,7 @@ void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_P
 void plim_result_finish(struct plim_result *result); /* NULL and zeroed are fine */
 /* Moves the results of `from` to the end of `report`; a table stays one. PLIM_NOMEM: some may be left in `from`. */
 enum plim_status plim_report_append(struct plim_report *report, struct plim_report *from,
-                                  struct plim_error *err) PLIM_MUST_CHECK;
+                                    struct plim_error *err) PLIM_MUST_CHECK;
 void plim_report_finish(struct plim_report *report); /* NULL and zeroed are fine */
 
 #endif

@@ -122,7 +122,7 @@ static void add_end(const struct plim_execution *execution, struct plim_result *
 /* Doubts the answer if the program trained at another size but not at this one: it may have skipped the batch or ended
  * early. */
 static void add_untrained(const struct plim_answer *answer, const struct plim_decision *decision,
-                           struct plim_result *result)
+                          struct plim_result *result)
 {
     const struct plim_prober *prober = answer->prober;
     const struct plim_sample *trained = NULL;
@@ -141,7 +141,7 @@ static void add_untrained(const struct plim_answer *answer, const struct plim_de
 
 /* Tells if the program used fewer GPUs than it sees: its batch is counted with all of them. */
 static void add_gpus(const struct plim_answer *answer, const struct plim_execution *execution,
-                      struct plim_result *result)
+                     struct plim_result *result)
 {
     if (execution->gpus_used && execution->gpus_used < answer->gpus)
         plim_result_reason(result,
@@ -151,7 +151,7 @@ static void add_gpus(const struct plim_answer *answer, const struct plim_executi
 }
 
 static void add_refusals(const struct plim_prober *prober, bool uses_batch,
-                          struct plim_result *result)
+                         struct plim_result *result)
 {
     for (size_t i = 0; i < prober->samples.count; i++) {
         const struct plim_execution *execution = execution_of(&prober->samples.items[i].trial);
@@ -301,7 +301,7 @@ static void add_values_of(const struct plim_execution *execution, struct plim_re
 
 /* Tells the values that the trial of the choice read; without a choice, those of the first trial. */
 static void add_values(const struct plim_answer *answer, const struct plim_decision *decision,
-                        struct plim_result *result)
+                       struct plim_result *result)
 {
     const struct plim_execution *execution =
         decision->found ? execution_of(&decision->choice.trial) : NULL;

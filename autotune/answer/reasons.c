@@ -128,7 +128,7 @@ static void add_retries(const struct plim_trial *trial, struct plim_result *resu
 
 /* Tells how it was proven that any number of steps fits, if it took more than four steps or there were retries. */
 static void add_repeats(const struct plim_answer *a, const struct plim_trial *trial,
-                         struct plim_result *result)
+                        struct plim_result *result)
 {
     enum { EXPECTED_STEPS = 4 };
     bool is_news = trial->retries || trial->repeats_after > EXPECTED_STEPS;
@@ -148,7 +148,7 @@ static void add_repeats(const struct plim_answer *a, const struct plim_trial *tr
 
 /* Tells if a micro-batch of this point does not fit although a larger one does. */
 static void add_hole(const struct plim_answer *a, const struct plim_setting *point,
-                      struct plim_result *result)
+                     struct plim_result *result)
 {
     int64_t fits = 0, hole = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -172,7 +172,7 @@ static void add_hole(const struct plim_answer *a, const struct plim_setting *poi
 /* Tells if the size of a block of the recording is a guess, and another size could add or remove a segment of more than
  * 1 % of the peak. */
 static void add_guess(const struct plim_answer *a, const struct plim_trial *trial,
-                       struct plim_result *result)
+                      struct plim_result *result)
 {
     const struct plim_allocator_config usual = PLIM_ALLOCATOR_CONFIG_DEFAULT;
     int64_t guessed = a->details->guessed_bytes ? a->details->guessed_bytes(trial) : 0;
@@ -196,7 +196,7 @@ static void add_recording(const struct plim_answer *a, const char *proof, struct
 }
 
 static void add_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
-                                  struct plim_result *result)
+                                 struct plim_result *result)
 {
     const struct plim_candidate *choice = &d->choice;
     int64_t probed = plim_runner_probed(a->prober->runner, choice->batch.accumulation);
@@ -220,7 +220,7 @@ static void add_limits_of_choice(const struct plim_answer *a, const struct plim_
 }
 
 static void add_sequence(const struct plim_answer *a, const struct plim_decision *d,
-                          struct plim_result *result)
+                         struct plim_result *result)
 {
     const struct plim_question *q = a->question;
     if (!q->seq_by_default || !d->found || plim_objectives[q->objective].wants_longest) return;
@@ -230,7 +230,7 @@ static void add_sequence(const struct plim_answer *a, const struct plim_decision
 
 /* Tells which level of the waterfall has the answer. */
 static void add_waterfall(const struct plim_answer *a, const struct plim_decision *d,
-                           struct plim_result *result)
+                          struct plim_result *result)
 {
     size_t level = 0, levels = d->space.level_ends.count;
     if (!a->question->axes.waterfall_count || !d->found) return;
@@ -312,7 +312,7 @@ static void add_overhead(const struct plim_limit *limit, struct plim_result *res
 
 /* Warns of bf16 on GPUs below compute capability 8.0, which have none; PyTorch emulates it there. */
 static void add_bf16(const struct plim_answer *a, const struct plim_setting *setting,
-                      struct plim_result *result)
+                     struct plim_result *result)
 {
     const struct plim_axes *axes = &a->question->axes;
     int axis = plim_axes_find(axes, "precision"), capability = a->device->compute_capability;

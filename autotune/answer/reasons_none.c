@@ -45,7 +45,7 @@ static void describe_recorded(const struct plim_axes *axes, const struct plim_se
 
 /* For a recording, whose smallest batch need not be the program's smallest. */
 static void add_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
-                               const char *needs, const char *budget, struct plim_result *result)
+                              const char *needs, const char *budget, struct plim_result *result)
 {
     char values[160];
     describe_recorded(&a->question->axes, s, values, sizeof(values));
@@ -59,7 +59,7 @@ static void add_recorded_need(const struct plim_answer *a, const struct plim_set
 }
 
 static void add_need(const struct plim_answer *a, const struct plim_decision *d,
-                      struct plim_result *result)
+                     struct plim_result *result)
 {
     const struct plim_setting *s = &d->smallest;
     const struct plim_axes *axes = &a->question->axes;

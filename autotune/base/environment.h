@@ -20,7 +20,7 @@ enum plim_status plim_environment_set(struct plim_environment *environment, cons
 
 /* Prepends `value` to the colon-separated list in the variable. */
 enum plim_status plim_environment_prepend(struct plim_environment *environment, const char *name,
-                                             const char *value) PLIM_MUST_CHECK;
+                                          const char *value) PLIM_MUST_CHECK;
 /* Returns the value of a variable in a list that ends with NULL; NULL if it is not set. */
 const char *plim_environment_value(char *const *entries, const char *name);
 void plim_environment_unset(struct plim_environment *environment, const char *name);

@@ -40,7 +40,7 @@ bool plim_xz_is(const char *bytes, size_t count)
 
 /* Converts the result of lzma_code() to a status. */
 static enum plim_status status_of(const char *source_name, const lzma_stream *z, lzma_ret returned,
-                              size_t max_bytes, struct plim_error *err)
+                                  size_t max_bytes, struct plim_error *err)
 {
     if (z->total_out > max_bytes)
         return plim_fail(err, PLIM_SPEC, "%s: it unpacks to more than %zu bytes", source_name,

@@ -26,8 +26,8 @@ static const struct key *find_key(const char *name)
 
 /* Sets the host speed to that of the machine on which the recording was made. */
 static enum plim_status use_recorded_speed(const struct plim_request_setting *setting,
-                                            const struct plim_recording *recording,
-                                            struct plim_spec *spec, struct plim_error *err)
+                                           const struct plim_recording *recording,
+                                           struct plim_spec *spec, struct plim_error *err)
 {
     char text[32];
     struct plim_request_setting recorded = *setting;
@@ -40,8 +40,8 @@ static enum plim_status use_recorded_speed(const struct plim_request_setting *se
 }
 
 static enum plim_status apply_key(const struct plim_request_setting *setting,
-                                 const struct plim_recording *recording, struct plim_spec *spec,
-                                 struct plim_error *err)
+                                  const struct plim_recording *recording, struct plim_spec *spec,
+                                  struct plim_error *err)
 {
     const struct key *key = find_key(setting->key);
     if (!key) return PLIM_OK;

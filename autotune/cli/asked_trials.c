@@ -38,11 +38,11 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
 }
 
 enum plim_status plim_asked_trials_create_workspace(struct plim_asked_trials *t, bool is_real,
-                                         struct plim_error *err)
+                                                    struct plim_error *err)
 {
     enum plim_status st =
         plim_workspace_create(&t->workspace, is_real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
-                            t->asked->logs, err);
+                              t->asked->logs, err);
     t->options.library = t->workspace.library;
     t->options.folder = t->workspace.folder;
     t->options.logs = t->workspace.logs;

@@ -23,7 +23,7 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
 
 /* Creates the workspace of the trials; `is_real`: they run on a real GPU. Fails as plim_workspace_create() does. */
 enum plim_status plim_asked_trials_create_workspace(struct plim_asked_trials *trials, bool is_real,
-                                         struct plim_error *err) PLIM_MUST_CHECK;
+                                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Reads the values of --assume into the options. PLIM_INVALID: a value is invalid. */
 enum plim_status plim_asked_trials_assume(const struct plim_request_program *asked,

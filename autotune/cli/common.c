@@ -237,7 +237,7 @@ void plim_common_round_allowance(const struct plim_request *request, size_t roun
 }
 
 void plim_common_record_question(const struct plim_request *request, size_t round,
-                            struct plim_result *result)
+                                 struct plim_result *result)
 {
     result->tier = request->tiers ? plim_tiers[round].name : NULL;
     if (request->waterfall)

@@ -60,7 +60,7 @@ void plim_common_round_allowance(const struct plim_request *request, size_t roun
 
 /* Records waterfall, profile and tier of the question in a result. */
 void plim_common_record_question(const struct plim_request *request, size_t round,
-                            struct plim_result *result);
+                                 struct plim_result *result);
 
 /* Adds the settings of the command line to a result, so that the question can be repeated. */
 enum plim_status plim_common_add_options(const struct plim_request *request,

@@ -17,7 +17,7 @@ static const int64_t GPUS_PER_NODE = 8;
 /* --- from a result ---------------------------------------------------------------------------- */
 
 static void describe_answer(const struct plim_result *result, const char *version,
-                       struct plim_config_answer *answer)
+                            struct plim_config_answer *answer)
 {
     char name[160];
     snprintf(name, sizeof(name), "%s on %s%s", result->spec.name[0] ? result->spec.name : "a program",
@@ -64,7 +64,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
 /* --- the text --------------------------------------------------------------------------------- */
 
 static void print_note(const struct plim_request *request, const struct plim_io *io, const char *what,
-                 const char *text)
+                       const char *text)
 {
     if (request->quiet || !text || !*text) return;
     fprintf(io->err, "plimsoll: %s", what);

@@ -211,8 +211,8 @@ static void list_options(const struct exec *x, struct texts *texts)
 }
 
 static enum plim_status fill_question(const struct exec *x, const struct plim_store_gpu *gpu,
-                                     const struct plim_kept *kept,
-                                     struct plim_store_question *question, struct plim_error *err)
+                                      const struct plim_kept *kept,
+                                      struct plim_store_question *question, struct plim_error *err)
 {
     struct texts options = {0};
     enum plim_objective objective = x->request->objective;
@@ -235,7 +235,7 @@ struct asking {
 };
 
 static enum plim_status fill_question_for(void *user, bool counts_others, struct plim_store_question *question,
-                            struct plim_error *err)
+                                          struct plim_error *err)
 {
     const struct asking *a = user;
     struct plim_store_gpu gpu;

@@ -156,8 +156,8 @@ static void measure(const struct members *m, const struct plim_stop *stop, const
 }
 
 void plim_gpu_ring_measure(const struct plim_request *request, const struct plim_spec *spec,
-                        const char *uri, const struct plim_stop *stop, const struct plim_log *log,
-                        struct plim_ring *out)
+                           const char *uri, const struct plim_stop *stop, const struct plim_log *log,
+                           struct plim_ring *out)
 {
     char path[PATH_MAX];
     struct plim_kept kept;

@@ -13,7 +13,7 @@
  * This never fails: `out` then has the reason why the all-reduce is modelled. It is zeroed if there is nothing to
  * measure. */
 void plim_gpu_ring_measure(const struct plim_request *request, const struct plim_spec *spec,
-                        const char *uri, const struct plim_stop *stop, const struct plim_log *log,
-                        struct plim_ring *out);
+                           const char *uri, const struct plim_stop *stop, const struct plim_log *log,
+                           struct plim_ring *out);
 
 #endif

@@ -101,8 +101,8 @@ out:
 }
 
 enum plim_status plim_host_speed_set(const struct plim_request *request, const struct plim_log *log,
-                                      const struct plim_stop *stop, struct plim_spec *spec,
-                                      struct plim_error *err)
+                                     const struct plim_stop *stop, struct plim_spec *spec,
+                                     struct plim_error *err)
 {
     char path[PATH_MAX], text[PLIM_MEASURED_TEXT];
     struct plim_error failure = PLIM_ERROR_INIT;

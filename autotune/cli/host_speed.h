@@ -11,7 +11,7 @@
  * seconds; the store keeps the result for this kind of CPU, this Python and its packages. PLIM_INVALID: the speed
  * cannot be measured with that Python, or train.host_speed is given too. */
 enum plim_status plim_host_speed_set(const struct plim_request *request, const struct plim_log *log,
-                                      const struct plim_stop *stop, struct plim_spec *spec,
-                                      struct plim_error *err) PLIM_MUST_CHECK;
+                                     const struct plim_stop *stop, struct plim_spec *spec,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -63,7 +63,7 @@ enum plim_status plim_kept_gpu_of_uri(const char *uri, const struct plim_allowan
 }
 
 void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *question,
-                    const struct plim_report *report)
+                     const struct plim_report *report)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     const struct plim_result *result = &report->results.items[0];
@@ -76,8 +76,8 @@ void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *q
 
 /* Looks up the answer. If *hit is set, the report has it. */
 static enum plim_status look_up_answer(const struct plim_kept *kept,
-                                  const struct plim_store_question *question, bool *hit,
-                                  struct plim_report *report, struct plim_error *err)
+                                       const struct plim_store_question *question, bool *hit,
+                                       struct plim_report *report, struct plim_error *err)
 {
     struct plim_store_found found;
     *hit = false;
@@ -99,13 +99,13 @@ static enum plim_status look_up_answer(const struct plim_kept *kept,
 
 /* Takes the lock; continues without it, with a warning, if there is no folder for it. */
 static enum plim_status acquire_lock(const struct plim_kept *kept, const struct plim_kept_ask *ask,
-                                  struct plim_store_lock *lock, bool *waited,
-                                  struct plim_error *err)
+                                     struct plim_store_lock *lock, bool *waited,
+                                     struct plim_error *err)
 {
     struct plim_error problem = PLIM_ERROR_INIT;
     const struct plim_stop signals = {.signalled = ask->stop->signalled}; /* --wait bounds it */
     enum plim_status st = plim_store_lock_acquire(lock, ask->place, kept->wait_seconds, &signals,
-                                               kept->log, waited, &problem);
+                                                  kept->log, waited, &problem);
     if (st == PLIM_IO)
         plim_log(kept->log, PLIM_LOG_WARNING, "%s", problem.text);
     else if (st)

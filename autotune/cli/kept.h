@@ -47,7 +47,7 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
 
 /* Keeps a report with one result, if it is a proven answer. If that fails, logs a warning and turns the store off. */
 void plim_kept_store(struct plim_kept *kept, const struct plim_store_question *question,
-                    const struct plim_report *report);
+                     const struct plim_report *report);
 
 /* Return the GPU of a simulated result, and the GPU that a URI "sim:..." names; the latter fails if there is none. */
 struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result);

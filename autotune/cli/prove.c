@@ -35,7 +35,7 @@ static void take_settings(struct plim_request *request)
 
 /* Sets the axes of the request to the values of the choice. */
 static void set_axes(struct proof *p, const struct plim_recording *recording,
-                      const struct plim_result_setting *setting)
+                     const struct plim_result_setting *setting)
 {
     struct plim_request *request = &p->request;
     request->program.axes.count = 0;

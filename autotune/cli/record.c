@@ -49,7 +49,7 @@ static enum plim_status open_device(struct recording_run *x, const struct plim_r
     x->run_options = (struct plim_run_options){
         .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
     enum plim_status st = plim_workspace_create(&x->workspace, PLIM_PRELOAD_VIRTUAL_GPU,
-                                              request->program.logs, err);
+                                                request->program.logs, err);
     if (!st) st = plim_run_device_open(&x->device, &x->run_options, err);
     if (!st) plim_execution_gpus(&x->device.gpu, &x->device.limit, 1, x->gpus);
     return st;
@@ -102,7 +102,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
 }
 
 static void print_summary(const struct plim_request *request, const struct plim_recording *r, size_t bytes,
-                 const struct plim_io *io)
+                          const struct plim_io *io)
 {
     char size[16];
     if (request->quiet) return;

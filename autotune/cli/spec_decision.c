@@ -95,7 +95,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     report->is_table |= request->tiers;
     if (s->count == 1 && !s->decide->asked.question.recording)
         plim_gpu_ring_measure(request, &s->decide->asked.spec, s->uris[0], &s->decide->stop,
-                           s->decide->log, &s->ring);
+                              s->decide->log, &s->ring);
     for (size_t i = 0; i < plim_common_rounds(request) && !st; i++)
         st = search_round(s, i, report, err);
     return st;
@@ -105,7 +105,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
 
 /* Keeps a simulated result, as a report of its own that does not own it. */
 static void store_simulated(struct plim_decide *d, const struct plim_report *report,
-                           const struct plim_result *result)
+                            const struct plim_result *result)
 {
     struct plim_store_question question = {0};
     struct plim_report one = {.version = report->version};
@@ -120,7 +120,7 @@ static void store_simulated(struct plim_decide *d, const struct plim_report *rep
 
 /* Fills in the store's question. The GPU is resolved each time, since the memory that others hold changes. */
 static enum plim_status fill_question(void *user, bool counts_others,
-                                     struct plim_store_question *question, struct plim_error *err)
+                                      struct plim_store_question *question, struct plim_error *err)
 {
     const struct search *s = user;
     struct plim_target target;

@@ -105,7 +105,7 @@ static void list_line(const struct store_run *r, const char *path, bool simulate
 /* Writes the fact that distinguishes an answer from the newest of its key: "  (plimsoll 0.1.0)"; "" for the newest, or
  * if no such fact differs. */
 static void describe_difference(const struct plim_store_answer *answer,
-                       const struct plim_store_answer *newest, char *out, size_t size)
+                                const struct plim_store_answer *newest, char *out, size_t size)
 {
     const char *culprit;
     out[0] = '\0';
@@ -128,7 +128,7 @@ static enum plim_status visit_list(void *user, const char *path, bool simulated,
         struct plim_error problem = PLIM_ERROR_INIT;
         char apart[160];
         describe_difference(&entry->answers.items[i], &entry->answers.items[entry->answers.count - 1], apart,
-                   sizeof(apart));
+                            sizeof(apart));
         st = plim_store_answer_result(&entry->answers.items[i], &result, &problem);
         if (!st && r->request->json)
             list_json(r, path, simulated, &entry->answers.items[i], &result);

@@ -68,7 +68,7 @@ static void drop_setting(struct plim_request *request, const struct plim_config_
 /* If the keys together are not a valid spec, drops those that jobs.yaml marks as mild. *experts is set if the key that
  * says how experts are loaded is one of them. */
 static enum plim_status drop_mild(struct plim_request *request, const struct plim_config_job *job,
-                                       bool *experts, struct plim_error *err)
+                                  bool *experts, struct plim_error *err)
 {
     struct plim_error ignored = PLIM_ERROR_INIT;
     *experts = false;
@@ -100,7 +100,7 @@ static void find_model(struct plim_trainer_config *config)
 }
 
 static void log_config(const struct plim_request *request, const struct plim_io *io,
-                 const struct plim_config_job *job, const char *path, bool experts)
+                       const struct plim_config_job *job, const char *path, bool experts)
 {
     const struct plim_log log = plim_common_log(request, io);
     plim_log(&log, PLIM_LOG_INFO, "%s is a config of %s: the plan is of its job with %s", path,

@@ -148,7 +148,7 @@ static enum plim_status decide(struct planner *p, struct part *part, struct plim
     if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
     if (!st && prover)
         plim_prover_add_reasons(prover, decision.found ? &decision.choice.setting : NULL, p->fleet->log,
-                         &part->result);
+                                &part->result);
     if (!st && p->fleet->with_timeline) st = draw_decision(part, &decision);
     if (!st && give_hints) {
         p->hints = decision.edges.items;

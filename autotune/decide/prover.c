@@ -146,7 +146,7 @@ static void show_failure(const struct plim_prover *p, const struct plim_log *log
 }
 
 void plim_prover_add_reasons(const struct plim_prover *p, const struct plim_setting *choice,
-                      const struct plim_log *log, struct plim_result *result)
+                             const struct plim_log *log, struct plim_result *result)
 {
     char planned[16], tried[16];
     const struct plim_execution *execution = choice ? find(p, choice) : NULL;

@@ -36,6 +36,6 @@ const struct plim_runner *plim_prover_runner(const struct plim_prover *prover);
 /* Adds the reasons from the program's trials to a result; `choice` is the chosen setting (NULL: none). Logs the last
  * lines of the last trial that failed for a reason other than memory. */
 void plim_prover_add_reasons(const struct plim_prover *prover, const struct plim_setting *choice,
-                      const struct plim_log *log, struct plim_result *result);
+                             const struct plim_log *log, struct plim_result *result);
 
 #endif

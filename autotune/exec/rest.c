@@ -13,7 +13,7 @@ void plim_rest_count(struct plim_rest_seen *seen, const struct plim_machine_proc
 /* Forecasts the growth of all still processes. *steps is the number of steps until the last growth of any; 0: none
  * grows. Returns false if there is no forecast for one of them. */
 static bool forecast_growth(const struct plim_rest *rest, const struct plim_machine *machine,
-                       int64_t *steps)
+                            int64_t *steps)
 {
     *steps = 0;
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {

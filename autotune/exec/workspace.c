@@ -202,7 +202,7 @@ static enum plim_status link_programs(struct plim_workspace *w, struct plim_erro
 }
 
 enum plim_status plim_workspace_create(struct plim_workspace *w, enum plim_preloaded preloaded,
-                                     const char *logs, struct plim_error *err)
+                                       const char *logs, struct plim_error *err)
 {
     *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);

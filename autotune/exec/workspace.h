@@ -31,8 +31,8 @@ struct plim_workspace {
  * `logs`, if not NULL, with its parent folders; these are kept. PLIM_UNSUPPORTED: the library was not found. The caller
  * finishes the workspace in any case. */
 enum plim_status plim_workspace_create(struct plim_workspace *workspace,
-                                     enum plim_preloaded preloaded, const char *logs,
-                                     struct plim_error *err) PLIM_MUST_CHECK;
+                                       enum plim_preloaded preloaded, const char *logs,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
 void plim_workspace_finish(struct plim_workspace *workspace); /* NULL is allowed */
 
 #endif

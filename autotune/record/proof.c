@@ -77,7 +77,7 @@ static bool is_direct(const struct plim_trace *recorded, const struct plim_trace
 
 /* Sets the allocator and the proof. `wanted`: the program must have requested at least so many of our segments. */
 static void set_proof(struct plim_recording *recording, struct plim_recorded_point point,
-                 const struct plim_segments *ours, size_t wanted, const struct plim_segments *theirs)
+                      const struct plim_segments *ours, size_t wanted, const struct plim_segments *theirs)
 {
     size_t equal = equal_until(ours, theirs), size = sizeof(recording->proof);
     bool is_equal = equal == theirs->bytes.count && equal >= wanted;

@@ -26,7 +26,7 @@ static const struct plim_axis *seq_axis(const struct plim_program_question *q)
 }
 
 static enum plim_status set_numbers(struct plim_recording *out,
-                                     const struct plim_program_question *q, struct plim_error *err)
+                                    const struct plim_program_question *q, struct plim_error *err)
 {
     const struct plim_batch_request *batch = &q->question.batch;
     const struct plim_axis *seq = seq_axis(q);
@@ -66,7 +66,7 @@ static enum plim_status choose_points(struct recorder *r, struct plim_error *err
 /* --- combinations ----------------------------------------------------------------------------- */
 
 static enum plim_status set_axes(struct plim_recording *out,
-                                  const struct plim_program_question *q, struct plim_error *err)
+                                 const struct plim_program_question *q, struct plim_error *err)
 {
     const struct plim_axes *axes = &q->question.axes;
     for (size_t i = 0; i < axes->count; i++) {

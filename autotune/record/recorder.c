@@ -47,7 +47,7 @@ void plim_recorder_describe_axes(const struct recorder *r, const struct plim_set
 
 /* Logs a line about a run. */
 static void log_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
-                     const struct plim_trace *trace, double seconds)
+                    const struct plim_trace *trace, double seconds)
 {
     char micro_steps[48] = "", axes[512];
     if (r->out->accumulates)

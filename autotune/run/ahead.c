@@ -60,7 +60,7 @@ struct plim_ahead *plim_ahead_start(plim_ahead_run *run, void *user,
 }
 
 bool plim_ahead_result(struct plim_ahead *a, const struct plim_setting *setting,
-                     struct plim_replay *out)
+                       struct plim_replay *out)
 {
     bool done = false;
     pthread_mutex_lock(&a->lock);

@@ -20,7 +20,7 @@ struct plim_ahead *plim_ahead_start(plim_ahead_run *run, void *user,
 
 /* Stores the result of a setting, after waiting if it is running. Returns false if the caller has to run it. */
 bool plim_ahead_result(struct plim_ahead *ahead, const struct plim_setting *setting,
-                     struct plim_replay *out);
+                       struct plim_replay *out);
 
 void plim_ahead_finish(struct plim_ahead **ahead); /* waits for the current run; NULL is allowed */
 

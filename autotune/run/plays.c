@@ -23,7 +23,7 @@ static const struct plim_run_play *find(const struct plim_run_plays *plays, cons
 }
 
 enum plim_status plim_run_plays_store(struct plim_run_plays *plays, const struct plim_setting *setting,
-                                     uint64_t sizes, const struct plim_replay *replay)
+                                      uint64_t sizes, const struct plim_replay *replay)
 {
     const struct plim_run_play play = {.setting = *setting, .sizes = sizes, .replay = *replay};
     if (replay->verdict != PLIM_OK || replay->retries) return PLIM_OK;

@@ -27,7 +27,7 @@ void plim_run_plays_finish(struct plim_run_plays *plays);
 
 /* Keeps a copy of a play, if other GPUs can use it. PLIM_NOMEM is the only error. */
 enum plim_status plim_run_plays_store(struct plim_run_plays *plays, const struct plim_setting *setting,
-                                     uint64_t sizes, const struct plim_replay *replay) PLIM_MUST_CHECK;
+                                      uint64_t sizes, const struct plim_replay *replay) PLIM_MUST_CHECK;
 
 /* Stores the kept play of a setting that is valid on a GPU with this budget, except for its times. Returns false if
  * there is none. */

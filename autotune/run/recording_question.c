@@ -142,7 +142,7 @@ static enum plim_status check_batches(const struct plim_spec_question *question,
 
 /* Writes the values of a combination, such as "fp32 256". Returns their length. */
 static size_t write_combination(const struct plim_recording *recording, size_t combination, char *text,
-                               size_t size)
+                                size_t size)
 {
     size_t used = 0, values[PLIM_RECORDED_AXES];
     plim_recording_values(recording, combination, values);
@@ -164,7 +164,7 @@ static enum plim_status check_axes(const struct plim_spec_question *question, st
         used += (size_t)snprintf(there + used, sizeof(there) - used, "%s", i ? "; " : "");
         if (used < sizeof(there))
             used += write_combination(recording, recording->combinations.items[i], there + used,
-                                     sizeof(there) - used);
+                                      sizeof(there) - used);
     }
     return plim_fail(err, PLIM_INVALID, "none of these combinations of values is recorded, but these are: %s",
                      there);

@@ -33,8 +33,8 @@ static bool copy_score(struct plim_run_share *share, struct plim_score *out)
 }
 
 enum plim_status plim_run_share_store(struct plim_run_share *share,
-                                     const struct plim_setting *setting,
-                                     const struct plim_replay *replay)
+                                      const struct plim_setting *setting,
+                                      const struct plim_replay *replay)
 {
     bool clean = replay->verdict == PLIM_OK && !replay->retries && !share->recorder.broken;
     struct plim_shared_run run = {.setting = *setting, .replay = *replay};

@@ -27,8 +27,8 @@ void plim_run_share_finish(struct plim_run_share *share); /* NULL or a zeroed on
 
 /* Keeps a copy of a run and of its recorded score, if other GPUs can use it. PLIM_NOMEM is the only error. */
 enum plim_status plim_run_share_store(struct plim_run_share *share,
-                                     const struct plim_setting *setting,
-                                     const struct plim_replay *replay) PLIM_MUST_CHECK;
+                                      const struct plim_setting *setting,
+                                      const struct plim_replay *replay) PLIM_MUST_CHECK;
 
 /* Stores the kept run of a setting that is valid on a device with this budget, with the device's times. Returns false
  * if there is none. */

@@ -193,7 +193,7 @@ static bool has_driver(const struct plim_target_place *place)
 
 /* Selects a GPU without NVML. "" and "N" are CUDA's own numbers; a UUID goes to CUDA_VISIBLE_DEVICES. */
 static enum plim_status select_without_nvml(const char *uri, const char *choice,
-                                          struct plim_target *out, struct plim_error *err)
+                                            struct plim_target *out, struct plim_error *err)
 {
     char *end;
     out->without_nvml = true;

@@ -18,14 +18,14 @@ static struct plim_sample *find_sample(const struct plim_prober *prober,
 }
 
 const struct plim_sample *plim_probe_known(const struct plim_prober *prober,
-                                         const struct plim_setting *setting)
+                                           const struct plim_setting *setting)
 {
     return find_sample(prober, setting);
 }
 
 /* Adds a sample, or replaces the earlier sample of its setting. */
 static enum plim_status store_sample(struct plim_prober *prober, const struct plim_sample *sample,
-                                    struct plim_error *err)
+                                     struct plim_error *err)
 {
     struct plim_sample *old = find_sample(prober, &sample->setting);
     if (old)
@@ -98,8 +98,8 @@ static bool derive(const struct plim_prober *prober, const struct plim_setting *
 }
 
 enum plim_status plim_probe(struct plim_prober *prober, const struct plim_setting *setting,
-                          enum plim_want want, const struct plim_sample **out,
-                          struct plim_error *err)
+                            enum plim_want want, const struct plim_sample **out,
+                            struct plim_error *err)
 {
     *out = find_sample(prober, setting);
     if (*out && is_enough(*out, want)) return PLIM_OK;
@@ -135,7 +135,7 @@ static void apply_proof(struct plim_sample *sample, const struct plim_trial *pro
 }
 
 enum plim_status plim_probe_proof(struct plim_prober *prober, const struct plim_setting *setting,
-                                const struct plim_sample **out, struct plim_error *err)
+                                  const struct plim_sample **out, struct plim_error *err)
 {
     struct plim_trial proof;
     enum plim_status st = plim_probe(prober, setting, PLIM_WANT_VERDICT, out, err);
@@ -152,7 +152,7 @@ enum plim_status plim_probe_proof(struct plim_prober *prober, const struct plim_
 }
 
 enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_setting *setting,
-                               const struct plim_cache_entry **out, struct plim_error *err)
+                                 const struct plim_cache_entry **out, struct plim_error *err)
 {
     *out = plim_cache_find(prober->cache, setting);
     const struct plim_sample *known = find_sample(prober, setting);
@@ -184,13 +184,13 @@ static void expect(const struct plim_prober *prober, plim_runner_expect *hook, b
 }
 
 void plim_probe_expect(const struct plim_prober *prober, const struct plim_setting *settings,
-                     size_t count)
+                       size_t count)
 {
     expect(prober, prober->runner->expect, false, settings, count);
 }
 
 void plim_probe_expect_needs(const struct plim_prober *prober, const struct plim_setting *settings,
-                           size_t count)
+                             size_t count)
 {
     expect(prober, prober->runner->expect_needs, true, settings, count);
 }

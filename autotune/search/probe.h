@@ -43,34 +43,34 @@ void plim_prober_finish(struct plim_prober *prober); /* NULL or a zeroed prober 
 /* Gets the sample of a setting, running it if necessary. *out is valid until the next call. Fails if the search has to
  * stop (stop.h) or the runner fails. */
 enum plim_status plim_probe(struct plim_prober *prober, const struct plim_setting *setting,
-                          enum plim_want want, const struct plim_sample **out,
-                          struct plim_error *err) PLIM_MUST_CHECK;
+                            enum plim_want want, const struct plim_sample **out,
+                            struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Same, and if the setting fits, proves that it does for any number of steps, by replaying steps until they repeat. If
  * they never repeat, the setting fits only if it never had to release cached memory; otherwise its verdict becomes
  * PLIM_OOM, as it does if a later step runs out of memory. For a real GPU the simulated twin's steps are replayed; they
  * decide only if the GPU itself had to release cached memory. A runner without proofs leaves the verdict unchanged. */
 enum plim_status plim_probe_proof(struct plim_prober *prober, const struct plim_setting *setting,
-                                const struct plim_sample **out,
-                                struct plim_error *err) PLIM_MUST_CHECK;
+                                  const struct plim_sample **out,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Finds out how much memory the setting needs without a limit. *out is valid until the next call. If the run does not
  * finish, *out is NULL, and the setting's sample has the reason. */
 enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_setting *setting,
-                               const struct plim_cache_entry **out,
-                               struct plim_error *err) PLIM_MUST_CHECK;
+                                 const struct plim_cache_entry **out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Returns the sample of a setting, NULL if there is none yet. Runs nothing. Valid until the next call of
  * plim_probe*(). */
 const struct plim_sample *plim_probe_known(const struct plim_prober *prober,
-                                         const struct plim_setting *setting);
+                                           const struct plim_setting *setting);
 
 /* Announces settings that may be asked for next to the runner (runner.h, expect), except those that have a sample. */
 void plim_probe_expect(const struct plim_prober *prober, const struct plim_setting *settings,
-                     size_t count);
+                       size_t count);
 
 /* Same for plim_probe_need() (runner.h, expect_needs). */
 void plim_probe_expect_needs(const struct plim_prober *prober, const struct plim_setting *settings,
-                           size_t count);
+                             size_t count);
 
 #endif

@@ -38,7 +38,7 @@ void plim_verify_so_far(struct plim_search *s)
 
 /* Tries a micro-batch of a point. If it fails, it is run under the budget, which shows the reason. */
 static enum plim_status try_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
-                                    struct plim_beyond *beyond)
+                                   struct plim_beyond *beyond)
 {
     const struct plim_sample *sample;
     struct plim_candidate *candidate;

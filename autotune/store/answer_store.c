@@ -76,8 +76,8 @@ enum plim_status plim_store_path(const char *folder, bool simulated, const char 
 
 /* Describes a fact that differs: "libraries (what fits) was a and is b". */
 static void describe_difference(const char *kind, const struct plim_facts *kept,
-                            const struct plim_facts *now, const char *culprit, char *out,
-                            size_t size)
+                                const struct plim_facts *now, const char *culprit, char *out,
+                                size_t size)
 {
     const char *was = plim_facts_get(kept, culprit), *is = plim_facts_get(now, culprit);
     snprintf(out, size, "%s (%s) was %.90s and is %.90s", culprit, kind, *was ? was : "not known",
@@ -85,7 +85,7 @@ static void describe_difference(const char *kind, const struct plim_facts *kept,
 }
 
 static enum plim_store_state state_of(const struct plim_store_answer *answer,
-                                   const struct plim_store_question *question, char why[256])
+                                      const struct plim_store_question *question, char why[256])
 {
     const char *culprit;
     why[0] = '\0';
@@ -104,8 +104,8 @@ static enum plim_store_state state_of(const struct plim_store_answer *answer,
 
 /* Takes the best answer of an entry, if it is better than what was found before. */
 static enum plim_status select_best(const struct plim_store_entry *entry,
-                                  const struct plim_store_question *question,
-                                  struct plim_store_found *found, struct plim_error *err)
+                                    const struct plim_store_question *question,
+                                    struct plim_store_found *found, struct plim_error *err)
 {
     for (size_t i = entry->answers.count; i-- > 0;) {
         const struct plim_store_answer *answer = &entry->answers.items[i];
@@ -136,8 +136,8 @@ static bool may_be_read(const struct plim_store *store, const char *path)
 }
 
 static enum plim_status search_folder(const struct plim_store *store, const char *folder,
-                                const struct plim_store_question *question, const char *name,
-                                struct plim_store_found *found, struct plim_error *err)
+                                      const struct plim_store_question *question, const char *name,
+                                      struct plim_store_found *found, struct plim_error *err)
 {
     struct plim_store_entry entry = {0};
     struct plim_error inner = PLIM_ERROR_INIT;
@@ -238,8 +238,8 @@ static enum plim_status make_answer(const struct plim_store_question *question,
 }
 
 enum plim_status plim_store_write(const struct plim_store *store,
-                                 const struct plim_store_question *question,
-                                 const struct plim_report *report, struct plim_error *err)
+                                  const struct plim_store_question *question,
+                                  const struct plim_report *report, struct plim_error *err)
 {
     struct plim_store_entry entry = {0};
     struct plim_store_answer answer = {0};

@@ -71,9 +71,9 @@ void plim_store_found_finish(struct plim_store_found *found); /* NULL or a zeroe
 
 /* Keeps a report, which has one result, in the user's store. PLIM_IO: it cannot be written. */
 enum plim_status plim_store_write(const struct plim_store *store,
-                                 const struct plim_store_question *question,
-                                 const struct plim_report *report,
-                                 struct plim_error *err) PLIM_MUST_CHECK;
+                                  const struct plim_store_question *question,
+                                  const struct plim_report *report,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* --- the files -------------------------------------------------------------------------------- */
 

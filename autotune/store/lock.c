@@ -87,9 +87,9 @@ static enum plim_status wait_for(int fd, const char *what, double seconds,
 }
 
 enum plim_status plim_store_lock_acquire(struct plim_store_lock *lock, const char *what,
-                                      double seconds, const struct plim_stop *stop,
-                                      const struct plim_log *log, bool *waited,
-                                      struct plim_error *err)
+                                         double seconds, const struct plim_stop *stop,
+                                         const struct plim_log *log, bool *waited,
+                                         struct plim_error *err)
 {
     char folder[PATH_MAX], name[160];
     struct stat info;

@@ -22,9 +22,9 @@ struct plim_store_lock {
 /* Waits for the lock on `what`, at most `seconds`. *waited is set if another process held it, whose answer may be
  * available now. PLIM_TIMEOUT: it is still held; PLIM_CANCELLED: `stop` is set; PLIM_IO: there is no trusted folder. */
 enum plim_status plim_store_lock_acquire(struct plim_store_lock *lock, const char *what,
-                                      double seconds, const struct plim_stop *stop,
-                                      const struct plim_log *log, bool *waited,
-                                      struct plim_error *err) PLIM_MUST_CHECK;
+                                         double seconds, const struct plim_stop *stop,
+                                         const struct plim_log *log, bool *waited,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
 void plim_store_lock_release(struct plim_store_lock *lock); /* does nothing if not held */
 
 #endif

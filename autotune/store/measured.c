@@ -6,7 +6,7 @@
 #include <string.h>
 
 bool plim_measured_path(const struct plim_store *store, const char *folder,
-                         const struct plim_facts *facts, char path[PATH_MAX])
+                        const struct plim_facts *facts, char path[PATH_MAX])
 {
     char hash[PLIM_SHA256_TEXT];
     if (!store->count || store->places[0].is_site || facts->failed) return false;

@@ -122,7 +122,7 @@ static const char *said(const char *value, const char *line)
 }
 
 static void log_difference(const struct plim_log *log, const char *kind, const char *name, const char *kept,
-                 const char *now)
+                           const char *now)
 {
     char was[160], is[160];
     size_t lines = compare_lines(kept, now, was, is, sizeof(was));
@@ -132,7 +132,7 @@ static void log_difference(const struct plim_log *log, const char *kind, const c
 }
 
 static void log_facts(const struct plim_log *log, const char *kind, const struct plim_facts *kept,
-                       const struct plim_facts *now)
+                      const struct plim_facts *now)
 {
     for (size_t i = 0; i < now->list.count; i++) {
         const struct plim_fact *fact = &now->list.items[i];
@@ -157,7 +157,7 @@ static size_t count_differences(const struct plim_facts *kept, const struct plim
 }
 
 static void log_answers(const struct nearness *n, const char *path,
-                         const struct plim_store_entry *entry)
+                        const struct plim_store_entry *entry)
 {
     for (size_t i = 0; i < entry->answers.count; i++) {
         const struct plim_store_answer *answer = &entry->answers.items[i];
@@ -202,7 +202,7 @@ static enum plim_status find_near(void *user, const char *path, bool simulated,
 }
 
 static enum plim_status log_nearest(const struct nearness *n, bool roots_alone,
-                                  struct plim_error *err)
+                                    struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < n->count && !st; i++) {

@@ -118,8 +118,8 @@ static void compare(const struct plim_trace *trace, const struct plim_recorded_s
 }
 
 static enum plim_status forecast_growth(struct plim_trace *trace,
-                                   const struct plim_allocator_config *config, bool ascending,
-                                   struct plim_forecast *out, struct plim_error *err)
+                                        const struct plim_allocator_config *config, bool ascending,
+                                        struct plim_forecast *out, struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
     struct plim_segments played = {0};

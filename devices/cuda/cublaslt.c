@@ -211,7 +211,7 @@ static cublasStatus_t describe_matrix(const struct plim_blaslt *b, struct entry 
     if (st || k->batch == 1) return st;
     int32_t batch = (int32_t)k->batch;
     record_first(&st, b->api.MatrixLayoutSetAttribute(e->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-                                              &batch, sizeof batch));
+                                                      &batch, sizeof batch));
     record_first(&st, b->api.MatrixLayoutSetAttribute(
                   e->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
                   &k->matrix[i].batch_stride, sizeof k->matrix[i].batch_stride));
@@ -233,14 +233,14 @@ static cublasStatus_t describe_product(const struct plim_blaslt *b, struct entry
     for (int i = PLIM_GEMM_A; i <= PLIM_GEMM_B && !st; i++) {
         int32_t operation = k->matrix[i].transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         record_first(&st, b->api.MatmulDescSetAttribute(e->desc, transposition[i], &operation,
-                                                sizeof operation));
+                                                        sizeof operation));
     }
     if (st || !k->bias_alignment) return st;
     uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     record_first(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                            sizeof epilogue));
+                                                    sizeof epilogue));
     record_first(&st, b->api.MatmulDescSetAttribute(e->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                            &bias_address, sizeof bias_address));
+                                                    &bias_address, sizeof bias_address));
     return st;
 }
 
@@ -254,7 +254,7 @@ static cublasStatus_t describe_preference(const struct plim_blaslt *b, const str
     if (st) return st;
     uint64_t workspace = (uint64_t)k->workspace_bytes;
     record_first(&st, b->api.MatmulPreferenceSetAttribute(*out, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                  &workspace, sizeof workspace));
+                                                          &workspace, sizeof workspace));
     for (int i = 0; i < PLIM_GEMM_OPERANDS; i++) {
         uint32_t bytes = (uint32_t)k->matrix[i].alignment;
         record_first(&st, b->api.MatmulPreferenceSetAttribute(*out, attribute[i], &bytes, sizeof bytes));

@@ -329,7 +329,7 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *c, int i)
 
 /* Finishes a plan and stores it with its workspace size. */
 static cudnnStatus_t finish_plan(struct filling *f, cudnnBackendDescriptor_t *plan,
-                               int64_t *workspace_bytes)
+                                 int64_t *workspace_bytes)
 {
     int64_t got;
     finalize(f);

@@ -306,7 +306,7 @@ static struct plim_memo_question question_of(const struct plim_fused *f, const s
 }
 
 static bool restore_plan(const struct plim_fused *f, const struct plim_memo_answer *answer,
-                      struct entry *e)
+                         struct entry *e)
 {
     struct kept_plan kept;
     if (answer->size < sizeof kept) return false;

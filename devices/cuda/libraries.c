@@ -41,7 +41,7 @@ void plim_cuda_libraries_remember(struct plim_cuda_libraries *l, int fd)
 
 /* Makes the message of a library's failure that of the device. */
 static enum plim_status set_message(struct plim_cuda_context *c, enum plim_status st,
-                                     const struct plim_error *err)
+                                    const struct plim_error *err)
 {
     if (st && *err->text) snprintf(c->message, sizeof(c->message), "%s", err->text);
     return st;

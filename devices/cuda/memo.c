@@ -116,7 +116,7 @@ void plim_memo_release(const struct plim_memo *memo, struct plim_memo_answer *an
 
 /* The header is written last: an entry whose writer was killed has none. */
 void plim_memo_store(const struct plim_memo *memo, const struct plim_memo_question *question,
-                    const void *bytes, size_t size)
+                     const void *bytes, size_t size)
 {
     struct key key;
     struct record r;

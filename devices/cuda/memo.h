@@ -43,6 +43,6 @@ void plim_memo_release(const struct plim_memo *memo, struct plim_memo_answer *an
 /* Keeps an answer; if that fails (no room) the next process queries the library. With a NULL memo nothing is kept or
  * found. */
 void plim_memo_store(const struct plim_memo *memo, const struct plim_memo_question *question,
-                    const void *bytes, size_t size);
+                     const void *bytes, size_t size);
 
 #endif

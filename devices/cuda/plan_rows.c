@@ -38,7 +38,7 @@ static bool can_merge(const struct plim_cuda_rows *rows, int count,
 }
 
 static void add_dimension(struct plim_cuda_rows *rows, int count,
-                           const struct plim_row_operand_of *operands, int d)
+                          const struct plim_row_operand_of *operands, int d)
 {
     int64_t extent = operands[0].array->shape[d];
     rows->count *= extent;

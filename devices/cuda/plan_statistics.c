@@ -6,7 +6,7 @@ enum { TILE, TARGETS, LOG_SUM, DLOG_PROB, DENTROPY, ENTROPY };
 
 /* Describes one number per row; NULL: all zero. */
 static enum plim_status set_column(const struct plim_array *a, const struct plim_array *tile,
-                                    struct plim_cuda_column_operand *to)
+                                   struct plim_cuda_column_operand *to)
 {
     *to = (struct plim_cuda_column_operand){0};
     if (!a) return PLIM_OK;

@@ -24,7 +24,7 @@ static enum plim_status set_floats(const struct plim_array *a, int64_t elements,
 
 /* in: gradient, two of codes and of scales; two books */
 static enum plim_status set_state(const struct plim_op *op, const struct plim_array *const *in,
-                                   const struct plim_array *const *books, struct plim_torchao_args *args)
+                                  const struct plim_array *const *books, struct plim_torchao_args *args)
 {
     if (!op->adam || op->adam->step < 1 || op->block < 1) return PLIM_INVALID;
     int64_t elements = plim_array_elements(in[0]), size = plim_array_elements(books[0]);

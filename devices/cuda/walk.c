@@ -27,7 +27,7 @@ static enum plim_status broadcast_stride(const struct plim_array *a, const struc
 }
 
 static enum plim_status set_dims(struct plim_walk *w, const struct plim_array *const *operands,
-                                  int64_t *extent, unsigned flags)
+                                 int64_t *extent, unsigned flags)
 {
     const struct plim_array *out = operands[0];
     for (int d = out->ndim - 1; d >= 0; d--) {

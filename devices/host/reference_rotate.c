@@ -40,7 +40,7 @@ static void read_angles(const struct plim_array *a, int64_t row, int64_t pairs, 
 
 /* Rotates a head, numbered in row-major order of (b, s, heads); values: room for two per pair. */
 static void rotate_head(const struct plim_array *x, int64_t head, int64_t pairs, const double *cos, const double *sin,
-                 double *values)
+                        double *values)
 {
     int64_t first = head * x->shape[SIZE];
     plim_elements_read(x, first, 2 * pairs, values);

@@ -42,7 +42,7 @@ static void release(struct list *l, int index)
 
 /* Saved for backward; if nothing needs a gradient, released at the end of the call. */
 static int allocate_saved(struct list *l, const struct plim_attention_shape *s, int64_t bytes,
-                      enum plim_attention_role role)
+                          enum plim_attention_role role)
 {
     return allocate(l, bytes, s->training ? role : PLIM_NEED_TEMPORARY);
 }

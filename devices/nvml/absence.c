@@ -79,7 +79,7 @@ static void note_gpu(const char *root, const char *device, struct plim_absence *
 
 /* Calls `visit` with the name of every entry of a folder. Returns false if it cannot be read. */
 static bool visit_folder(const char *root, const char *path, struct plim_absence *out,
-                      void (*visit)(const char *root, const char *name, struct plim_absence *out))
+                         void (*visit)(const char *root, const char *name, struct plim_absence *out))
 {
     char full[PATH_BYTES];
     if ((size_t)snprintf(full, sizeof(full), "%s%s", root, path) >= sizeof(full)) return false;

@@ -41,7 +41,7 @@ static uint32_t number_of(struct plim_score_recorder *r, const struct plim_work 
 }
 
 void plim_score_record(struct plim_score_recorder *r, enum plim_score_action action, uint32_t number,
-                     int64_t times)
+                       int64_t times)
 {
     r->rounds += action == PLIM_SCORE_END_ROUND;
     r->readings += action == PLIM_SCORE_READ;

@@ -60,6 +60,6 @@ void plim_score_rewind(struct plim_score_recorder *recorder); /* keeps its memor
 void plim_score_finish(struct plim_score_recorder *recorder);
 void plim_score_launch(struct plim_score_recorder *recorder, const struct plim_work *work);
 void plim_score_record(struct plim_score_recorder *recorder, enum plim_score_action action,
-                     uint32_t number, int64_t times);
+                       uint32_t number, int64_t times);
 
 #endif

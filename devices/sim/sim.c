@@ -49,7 +49,7 @@ static enum plim_status reserve_bytes(struct sim *sim, int64_t bytes)
 
 /* `alone`: for an expandable range, in which nothing else is placed. */
 static enum plim_status reserve_addresses(struct sim *sim, int64_t bytes, bool alone,
-                                       uint64_t *address)
+                                          uint64_t *address)
 {
     uint64_t whole = (uint64_t)whole_pages(bytes);
     if (!sim->gpu.ascending) return plim_address_space_reserve(&sim->addresses, whole, alone, address);

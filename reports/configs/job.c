@@ -107,7 +107,7 @@ static const struct plim_config_place *find_place(const struct reader *r, const 
 }
 
 static enum plim_status read_place(struct reader *r, const struct plim_config_place *place,
-                                struct seen *out)
+                                   struct seen *out)
 {
     char text[MAX_TEXT];
     struct plim_config_found found = {.place = place, .end = place};
@@ -505,7 +505,7 @@ static enum plim_status read_size(struct reader *r, enum plim_config_role role, 
     *out = -1;
     if (is_given(r, "train.effective_batch")) return PLIM_OK;
     return add_place_note(r, found->place,
-                      "something else fills it in, and no effective batch is kept (--effective-batch N)");
+                          "something else fills it in, and no effective batch is kept (--effective-batch N)");
 }
 
 /* Returns the global batch if the script derives the accumulation from it by division; otherwise 0. */

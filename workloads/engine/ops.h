@@ -31,7 +31,7 @@ void op_save_shape(struct node *n, const struct tensor *x);
 struct plim_need;
 /* Allocates temporaries in order, and releases each at its time. */
 void op_allocate_needs(struct engine *e, int count, const struct plim_need *needs,
-                   struct tensor **held);
+                       struct tensor **held);
 /* Releases, starting with the last, those of the first `taken` needs that end before need `before`. */
 void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
                       int taken, int before);

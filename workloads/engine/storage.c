@@ -27,7 +27,7 @@ static enum plim_memory_class class_of_request(const struct engine *e)
 }
 
 void storage_out_of_memory(struct engine *e, enum plim_status st, int64_t bytes,
-                   enum plim_memory_class memory_class)
+                           enum plim_memory_class memory_class)
 {
     e->oom_asked_bytes = bytes;
     e->oom_class = memory_class;

@@ -61,7 +61,7 @@ void storage_saved(struct engine *e, struct storage *s, int change);
 void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_t bytes);
 /* Halts the engine because there was no memory for `bytes`, and records their class. */
 void storage_out_of_memory(struct engine *e, enum plim_status st, int64_t bytes,
-                   enum plim_memory_class memory_class);
+                           enum plim_memory_class memory_class);
 /* Sets the class permanently. */
 void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class);
 

@@ -42,7 +42,7 @@ static void note(struct tape *tape, struct tape_event event)
 }
 
 int32_t tape_record_allocation(struct tape *tape, int64_t bytes, int stream,
-                       enum plim_memory_class memory_class, enum plim_memory_class lacking)
+                               enum plim_memory_class memory_class, enum plim_memory_class lacking)
 {
     tape->kept++;
     note(tape, (struct tape_event){.bytes = bytes,
@@ -55,7 +55,7 @@ int32_t tape_record_allocation(struct tape *tape, int64_t bytes, int stream,
 }
 
 void tape_record_class(struct tape *tape, int32_t slot, int64_t bytes,
-                        enum plim_memory_class before, enum plim_memory_class now)
+                       enum plim_memory_class before, enum plim_memory_class now)
 {
     note(tape, (struct tape_event){.bytes = bytes,
                                    .slot = slot,

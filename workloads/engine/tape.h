@@ -57,9 +57,9 @@ void tape_end_carrying(struct tape *tape, int32_t left[TAPE_CARRIED]);
 
 /* For storage.c. `slot` is 0 for a storage that is older than the tape. */
 int32_t tape_record_allocation(struct tape *tape, int64_t bytes, int stream,
-                       enum plim_memory_class memory_class, enum plim_memory_class lacking);
+                               enum plim_memory_class memory_class, enum plim_memory_class lacking);
 void tape_record_class(struct tape *tape, int32_t slot, int64_t bytes,
-                        enum plim_memory_class before, enum plim_memory_class now);
+                       enum plim_memory_class before, enum plim_memory_class now);
 void tape_record_free(struct tape *tape, int32_t slot);
 
 struct engine;

@@ -194,7 +194,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
 }
 
 struct tensor *decoder_full_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                                  struct tensor *ones)
+                                 struct tensor *ones)
 {
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = ones;
@@ -287,7 +287,7 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
 }
 
 struct tensor *decoder_attend_rotated(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
-                                     struct tensor **weights)
+                                      struct tensor **weights)
 {
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *joined[3] = {NULL, NULL, qkv[2]}, *rotated[2];
@@ -441,8 +441,8 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
 }
 
 struct tensor *decoder_blocks_with_images(struct engine *e, struct decoder *m, struct tensor *x,
-                                     const struct block_call *full, const struct block_call *sliding,
-                                     struct encoded_images *encoded)
+                                          const struct block_call *full, const struct block_call *sliding,
+                                          struct encoded_images *encoded)
 {
     return run_blocks(e, m, x, (const int64_t[2]){0, m->config->layers}, full, sliding, encoded);
 }

@@ -71,7 +71,7 @@ static struct tensor *repeat_for_pairs(struct engine *e, struct tensor *x)
 /* Rebinds queries and keys (B, S, A, D) to the rotated ones. rotated, passed: their rotated and their other parts,
  * named, which the caller drops */
 static void rotate_both(struct engine *e, const struct block_call *b, const struct rotary_rows *t, struct tensor *qk[2],
-                      struct tensor *rotated[2], struct tensor *passed[2])
+                        struct tensor *rotated[2], struct tensor *passed[2])
 {
     int64_t width = b->m->config->rotary_dim, size = b->m->config->head_dim;
     if (e->halted) return;

@@ -318,8 +318,8 @@ static void rotate(struct engine *e, const struct block_call *b, struct tensor *
     else
         for (int i = Q; i <= K; i++)
             rotated[i] = tensor_keep(t->pairs            ? nn_rotate_pairs(e, wide[i], cos, sin)
-                                    : t->wide_pairs     ? nn_rotate_pairs_wide(e, qkv[i], cos, sin)
-                                    : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
+                                     : t->wide_pairs     ? nn_rotate_pairs_wide(e, qkv[i], cos, sin)
+                                     : t->rotates_halves ? nn_rotate_halves(e, qkv[i], cos, sin)
                                                         : nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++) {
         bool is_wide = t->rotates_in_fp32 || t->pairs;

@@ -396,8 +396,8 @@ struct tensor *decoder_blocks_between(struct engine *e, struct decoder *m, struc
                                       const struct block_call *call, int64_t first, int64_t end);
 /* decoder_blocks() for a model with images (NULL: none), which are added after the first blocks. */
 struct tensor *decoder_blocks_with_images(struct engine *e, struct decoder *m, struct tensor *x,
-                                     const struct block_call *full, const struct block_call *sliding,
-                                     struct encoded_images *encoded);
+                                          const struct block_call *full, const struct block_call *sliding,
+                                          struct encoded_images *encoded);
 /* True if inputs are made to require a gradient (enable_input_require_grads()). In Trainer only for models of tokens,
  * unless peft prepared a quantised base. */
 bool decoder_requires_input_grads(const struct decoder *m);
@@ -435,7 +435,7 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* The same for an attention mask of ones, instead of the batch's own mask. */
 struct tensor *decoder_full_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
-                                  struct tensor *ones);
+                                 struct tensor *ones);
 /* Returns the bidirectional mask of tokens that attend to the whole row, or to a window around them (`window`; 0: the
  * whole row); named or NULL. */
 struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
@@ -463,7 +463,7 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               struct tensor **weights);
 /* The same after rotating a part of each head of queries and keys; qkv is taken. */
 struct tensor *decoder_attend_rotated(struct engine *e, const struct block_call *b, struct tensor *const qkv[3],
-                                     struct tensor **weights);
+                                      struct tensor **weights);
 /* Applies the rotary embedding to queries and keys in fp32; rebinds both (modernbert, esm). */
 void decoder_rotate_wide(struct engine *e, const struct block_call *b, struct tensor *qkv[3]);
 /* The plain MLP: fc2(activation(fc1(x))); each result replaces the variable of the previous one; floating. */

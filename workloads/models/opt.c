@@ -141,7 +141,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     call.mask = decoder_padding_mask(e, m, embeddings, given || is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;
     struct tensor *position_embeddings = tensor_keep(nn_run(e, (struct tensor *const[]){weight, NULL}, NN_EMBEDDING,
-                                               learned_positions, &weight, call.positions));
+                                                            learned_positions, &weight, call.positions));
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
     x = decoder_blocks(e, m, x, &call, NULL);

@@ -85,12 +85,12 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
  * ended). Stores how many in `left_out`; 0 if they hold no more bytes (it wrote a log). PLIM_UNSTABLE, as from
  * plim_trace_steady(): nothing before them repeats either. */
 enum plim_status plim_trace_drop_end(struct plim_trace *trace, size_t *left_out,
-                                   struct plim_error *err) PLIM_MUST_CHECK;
+                                     struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Drops allocations that each repeating step makes and never frees (a loss that is kept for a log), up to 64 KiB per
  * step, so that memory does not keep growing. Stores their bytes per step in `bytes`; 0: nothing is dropped. Fails only
  * with PLIM_NOMEM. */
 enum plim_status plim_trace_drop_retained(struct plim_trace *trace, int64_t *bytes,
-                                           struct plim_error *err) PLIM_MUST_CHECK;
+                                          struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

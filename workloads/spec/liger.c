@@ -16,7 +16,7 @@ static enum plim_liger_loss loss_of(const struct plim_liger_patches *all, enum p
 }
 
 struct plim_liger_patches plim_liger_selected(const struct plim_liger_patches *all,
-                                           const struct plim_liger_kernels *asked)
+                                              const struct plim_liger_kernels *asked)
 {
     struct plim_liger_patches taken = *all;
     if (all->loss == PLIM_LIGER_LOSS_NONE) return taken;

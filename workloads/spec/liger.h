@@ -66,6 +66,6 @@ struct plim_liger_patches {
 
 /* The patches of a family that remain with the requested kernels. */
 struct plim_liger_patches plim_liger_selected(const struct plim_liger_patches *all,
-                                           const struct plim_liger_kernels *asked);
+                                              const struct plim_liger_kernels *asked);
 
 #endif

@@ -131,7 +131,7 @@ static struct tensor *integers(struct engine *e, size_t count)
 
 /* Returns the view of a parameter's gradient in its bucket, named. */
 static struct tensor *bucket_view_of(struct engine *e, const struct ddp *d,
-                                      const struct tensor *parameter)
+                                     const struct tensor *parameter)
 {
     size_t i = index_of(parameter);
     return tensor_keep(tensor_alias(e, d->buckets[d->bucket_of[i]].gradients, parameter->a.ndim,

@@ -73,7 +73,7 @@ static struct scores score(struct engine *e, enum plim_preference_loss loss, con
 
 /* compute_reference_log_probs(), without gradients; named */
 static struct pair score_by_reference(struct engine *e, enum plim_preference_loss loss, const struct batch *batch,
-                         preference_forward *forward, void *user)
+                                      preference_forward *forward, void *user)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 void plim_replay_record_load(struct plim_replay *replay, const struct plim_device_load *before,
-                           const struct plim_device_load *after)
+                             const struct plim_device_load *after)
 {
     const struct plim_device_load load = plim_device_load_between(before, after);
     replay->host_bound = load.launching_at_most_seconds > plim_device_running_seconds(&load);

@@ -7,7 +7,7 @@
 
 /* Stores how busy the host and the device were in the step between two readings. */
 void plim_replay_record_load(struct plim_replay *replay, const struct plim_device_load *before,
-                           const struct plim_device_load *after);
+                             const struct plim_device_load *after);
 
 /* Replaces the seconds of a replay by those of another GPU of its class: `readings` has the results of its score there
  * (sim/score.h), `count` of them. Returns false, and changes nothing, if there are not two per step. */

@@ -290,7 +290,7 @@ static void drop_collected(struct engine *e, struct collected *collected)
 /* LLaMA-Factory's rm stage keeps the scores, and the labels if it sets their names (get_train_args() of
  * hparams/parser.py: with adapters). */
 static struct collected predict_scores(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
-                                  trainer_loop_forward *forward, void *user)
+                                       trainer_loop_forward *forward, void *user)
 {
     struct collected collected = {.labels = loop->model->setting->lora.r ? tensor_ref(batch->labels) : NULL};
     struct tensor *loss = forward(user, batch, collected.logits);
@@ -312,7 +312,7 @@ static struct tensor *take_output(struct decoder *m, const struct batch *batch)
 
 /* prediction_step(); its results are named. */
 static struct collected predict(struct engine *e, const struct trainer_loop *loop, const struct batch *batch,
-                           trainer_loop_forward *forward, void *user)
+                                trainer_loop_forward *forward, void *user)
 {
     struct tensor *logits[TRAINER_LOGITS] = {NULL};
     const struct plim_train_setting *setting = loop->model->setting;

@@ -43,7 +43,7 @@ static void check_overflow_on_host(struct engine *e)
 
 /* get_grad_norm_direct(); named */
 static struct tensor *norm_of_sub_group(struct engine *e, const struct zero *z,
-                                    const struct zero3_sub_group *g)
+                                        const struct zero3_sub_group *g)
 {
     size_t n = 0;
     int64_t offset = g->offset;
@@ -97,7 +97,7 @@ static struct tensor *gradient_of(struct engine *e, const struct zero *z,
 }
 
 static void step_sub_group(struct engine *e, const struct zero *z, struct optimizer *o, size_t i,
-                       struct tensor *norm)
+                           struct tensor *norm)
 {
     const struct zero3_sub_group *g = &z->stage3->sub_groups[i];
     struct tensor *grad = gradient_of(e, z, g);

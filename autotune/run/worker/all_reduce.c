@@ -3,19 +3,19 @@
 
 /* Asks the worker to time the all-reduce. The reply is REDUCED or FAILED. */
 static enum plim_dialogue_outcome request_all_reduce(struct plim_dialogue *dialogue, int gpus,
-                                      struct plim_message *reply, struct plim_worker_death *death,
-                                      struct plim_error *err)
+                                                     struct plim_message *reply, struct plim_worker_death *death,
+                                                     struct plim_error *err)
 {
     const struct plim_message request = {.kind = PLIM_MESSAGE_REDUCE, .reduce = {.gpus = gpus}};
     const struct plim_expectation expectation = {.phase = PLIM_PHASE_STARTING};
     enum plim_dialogue_outcome outcome = plim_dialogue_hello(dialogue, death, err);
     if (outcome != PLIM_DIALOGUE_REPLIED) return outcome;
     return plim_dialogue_request(dialogue, &request, PLIM_MESSAGE_REDUCED, &expectation, reply, death,
-                             err);
+                                 err);
 }
 
 static enum plim_status check_reply(const struct plim_message *reply, int gpus,
-                              struct plim_all_reduce *out, struct plim_error *err)
+                                    struct plim_all_reduce *out, struct plim_error *err)
 {
     if (reply->kind == PLIM_MESSAGE_FAILED)
         return plim_fail(err, reply->failed.status, "%s", reply->failed.text);

@@ -195,8 +195,8 @@ enum plim_dialogue_outcome plim_dialogue_hello(struct plim_dialogue *d,
 
 enum plim_dialogue_outcome
 plim_dialogue_request(struct plim_dialogue *d, const struct plim_message *request,
-                  enum plim_message_kind wanted, const struct plim_expectation *expectation,
-                  struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
+                      enum plim_message_kind wanted, const struct plim_expectation *expectation,
+                      struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
 {
     struct listening l = {.id = request->id,
                           .now = {.phase = expectation->phase},

@@ -76,9 +76,9 @@ struct plim_expectation {
 /* Sends a request and waits for its reply, of the kind `wanted` or FAILED. `out` is valid until the next call. */
 enum plim_dialogue_outcome
 plim_dialogue_request(struct plim_dialogue *dialogue, const struct plim_message *request,
-                  enum plim_message_kind wanted, const struct plim_expectation *expectation,
-                  struct plim_message *out, struct plim_worker_death *death,
-                  struct plim_error *err);
+                      enum plim_message_kind wanted, const struct plim_expectation *expectation,
+                      struct plim_message *out, struct plim_worker_death *death,
+                      struct plim_error *err);
 
 /* Asks the worker to exit, and waits a moment for that. */
 void plim_dialogue_shut_down(struct plim_dialogue *dialogue);

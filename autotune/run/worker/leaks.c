@@ -8,7 +8,7 @@ static bool has_run(const struct plim_leaks *leaks, const struct plim_setting *s
 }
 
 enum plim_status plim_leaks_add(struct plim_leaks *leaks, const struct plim_setting *setting,
-                                 int64_t missing_bytes)
+                                int64_t missing_bytes)
 {
     if (has_run(leaks, setting)) {
         leaks->leaked_bytes += missing_bytes;

@@ -21,7 +21,7 @@ void plim_leaks_finish(struct plim_leaks *leaks);
 /* Adds a run of a setting, after which `missing_bytes` less memory is free than before (negative: more). PLIM_NOMEM: no
  * host memory. */
 enum plim_status plim_leaks_add(struct plim_leaks *leaks, const struct plim_setting *setting,
-                                 int64_t missing_bytes) PLIM_MUST_CHECK;
+                                int64_t missing_bytes) PLIM_MUST_CHECK;
 
 /* True if a limit is exceeded, so that a new worker should run the next setting. */
 bool plim_leaks_are_too_many(const struct plim_leaks *leaks);

@@ -81,8 +81,8 @@ static enum plim_status start_worker(struct plim_remote *r, struct plim_error *e
 
 /* Asks the worker to open the device. The reply is OPENED or FAILED. */
 static enum plim_dialogue_outcome request_open(struct plim_remote *r, struct plim_message *out,
-                                              struct plim_worker_death *death,
-                                              struct plim_error *err)
+                                               struct plim_worker_death *death,
+                                               struct plim_error *err)
 {
     struct plim_message request = {.kind = PLIM_MESSAGE_OPEN,
                                    .open = {.uri = r->uri,
@@ -96,7 +96,7 @@ static enum plim_dialogue_outcome request_open(struct plim_remote *r, struct pli
     enum plim_dialogue_outcome outcome = plim_dialogue_hello(&r->dialogue, death, err);
     if (outcome != PLIM_DIALOGUE_REPLIED) return outcome;
     return plim_dialogue_request(&r->dialogue, &request, PLIM_MESSAGE_OPENED, &expectation, out, death,
-                             err);
+                                 err);
 }
 
 /* True for failures to open that may pass, as after the loss of a worker; false for a device that does not exist. */
@@ -106,8 +106,8 @@ static bool may_pass(enum plim_status st)
 }
 
 static enum plim_status fail_device(const struct plim_remote *r,
-                                       const struct plim_worker_death *death,
-                                       struct plim_error *err)
+                                    const struct plim_worker_death *death,
+                                    struct plim_error *err)
 {
     bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM ||
                   death->verdict == PLIM_BUSY;
@@ -179,7 +179,7 @@ static double timing_seconds(const struct plim_remote *r)
 /* Asks the worker to run a setting. The reply is RESULT or FAILED. */
 static enum plim_dialogue_outcome
 request_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_run_mode mode,
-           struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
+            struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
 {
     struct plim_message request = {
         .kind = PLIM_MESSAGE_RUN,
@@ -193,7 +193,7 @@ request_run(struct plim_remote *r, const struct plim_setting *setting, enum plim
         .prediction = r->config.predict ? r->config.predict(r->config.user, setting) : 0,
         .timing_seconds = request.run.timing_seconds};
     return plim_dialogue_request(&r->dialogue, &request, PLIM_MESSAGE_RESULT, &expectation, out, death,
-                             err);
+                                 err);
 }
 
 /* Returns false if the reply does not count and the worker must be ended. Ends a worker that is suspect. */
@@ -268,9 +268,9 @@ static struct past_run *find_past(struct plim_remote *r, const struct plim_setti
 /* If the GPU ran out of memory before the budget was used up, runs the setting again in a new worker, to exclude a leak
  * of the old one. */
 static enum plim_status retry_refused(struct plim_remote *r, const struct plim_setting *setting,
-                                          enum plim_run_mode mode,
-                                          struct plim_message_result *result,
-                                          struct plim_error *err)
+                                      enum plim_run_mode mode,
+                                      struct plim_message_result *result,
+                                      struct plim_error *err)
 {
     if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
     plim_log(r->config.log, PLIM_LOG_INFO,
@@ -322,8 +322,8 @@ static bool will_fail_again(enum plim_status verdict)
 }
 
 static enum plim_status store_run(struct plim_remote *r, const struct plim_setting *setting,
-                                 enum plim_run_mode mode, const struct plim_replay *replay,
-                                 struct plim_error *err)
+                                  enum plim_run_mode mode, const struct plim_replay *replay,
+                                  struct plim_error *err)
 {
     struct past_run *old = find_past(r, setting, mode);
     struct past_run past = {.setting = *setting,

@@ -48,7 +48,7 @@ static int estimate(const struct plim_handle *handle, const struct problem *prob
 }
 
 static int return_algorithms(const struct plim_handle *handle, const struct problem *problem,
-                           int asked, int *given, struct performance *out)
+                             int asked, int *given, struct performance *out)
 {
     int (*query)(const void *, int *);
     int math_type = 0;
@@ -73,7 +73,7 @@ static int return_algorithms(const struct plim_handle *handle, const struct prob
 }
 
 static int return_bytes(const struct plim_handle *handle, const struct problem *problem,
-                      int algorithm, size_t *out)
+                        int algorithm, size_t *out)
 {
     int64_t bytes = 0;
     int failed = estimate(handle, problem, &bytes);

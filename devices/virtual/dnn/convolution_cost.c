@@ -115,7 +115,7 @@ static void note_product(const struct plim_dnn_backend *backend, const void *des
 }
 
 void plim_dnn_attribute_set(const struct plim_dnn_backend *backend, const void *descriptor,
-                       int attribute, int64_t count, const void *values)
+                            int attribute, int64_t count, const void *values)
 {
     const void *of;
     if (count < 1 || !values) return;

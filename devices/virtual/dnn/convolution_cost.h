@@ -20,7 +20,7 @@ struct plim_dnn_convolution {
 
 /* To be called when an attribute was set, when results were returned, and when a descriptor was destroyed. */
 void plim_dnn_attribute_set(const struct plim_dnn_backend *backend, const void *descriptor,
-                       int attribute, int64_t count, const void *values);
+                            int attribute, int64_t count, const void *values);
 void plim_dnn_results_returned(const void *heuristics, int64_t count, const void *values);
 void plim_dnn_descriptor_destroyed(const void *descriptor);
 

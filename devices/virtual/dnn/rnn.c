@@ -120,7 +120,7 @@ static struct part bias_part(const struct rnn *rnn, int64_t pseudo_layer, int64_
 }
 
 static int return_part(const struct rnn *rnn, const struct part *part, void *descriptor, char *space,
-                     void **at)
+                       void **at)
 {
     int (*set)(void *, int, int, const int *, const int *);
     if (at) *at = NULL;

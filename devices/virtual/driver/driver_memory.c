@@ -133,7 +133,7 @@ static struct heap_block range_of(const struct heap_block *block)
 }
 
 static int store_attribute(void *out, enum pointer_attribute attribute, uintptr_t at,
-                         const struct heap_block *block)
+                           const struct heap_block *block)
 {
     bool is_managed = block->kind == HEAP_MANAGED, is_host = block->kind == HEAP_HOST;
     switch (attribute) {

@@ -209,7 +209,7 @@ static int32_t holders(const struct plim_machine *machine, int gpu)
 }
 
 bool plim_machine_allocate(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
-                       int64_t bytes)
+                           int64_t bytes)
 {
     struct plim_machine_gpu *c = &machine->gpus[gpu];
     plim_machine_lock(machine);

@@ -146,7 +146,7 @@ void plim_machine_leave(struct plim_machine *machine, struct plim_machine_proces
 
 /* Allocates memory of a GPU. Returns false if there is not enough, even after freeing that of dead processes. */
 bool plim_machine_allocate(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
-                       int64_t bytes);
+                           int64_t bytes);
 void plim_machine_free(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu);

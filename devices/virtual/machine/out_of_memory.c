@@ -50,7 +50,7 @@ void plim_out_of_memory_plans(struct plim_machine_refusal *refusal)
 }
 
 void plim_out_of_memory_failed(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
-                                 int64_t free_bytes)
+                               int64_t free_bytes)
 {
     if (!thread.pending_bytes) {
         plim_out_of_memory_refused(refusal, gpu, asked_bytes, free_bytes);

@@ -21,6 +21,6 @@ void plim_out_of_memory_plans(struct plim_machine_refusal *refusal);
 /* The framework's request has failed. If the GPU did not just refuse one, the framework's own limit was reached
  * (torch.cuda.set_per_process_memory_fraction()). */
 void plim_out_of_memory_failed(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
-                                 int64_t free_bytes);
+                               int64_t free_bytes);
 
 #endif

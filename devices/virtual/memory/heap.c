@@ -102,7 +102,7 @@ static uintptr_t find_place(int device, size_t bytes)
     if (!set_aside()) return 0;
     if (!gpu || gpu->ascending ||
         plim_address_space_reserve(&heap.spaces[device], plim_round_up(bytes, HEAP_PAGE_BYTES), false,
-                                &at) != PLIM_OK)
+                                   &at) != PLIM_OK)
         return find_addresses(bytes);
     return (uintptr_t)at;
 }

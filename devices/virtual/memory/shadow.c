@@ -194,7 +194,7 @@ static bool is_even(const void *from, size_t bytes)
 }
 
 static void store_entry(uintptr_t at, const void *from, const unsigned char *known, unsigned char all,
-                 size_t bytes, const char *writer)
+                        size_t bytes, const char *writer)
 {
     if (!known && is_even(from, bytes)) {
         plim_shadow_fill(at, from, sizeof(uint64_t), all, bytes);
@@ -205,7 +205,7 @@ static void store_entry(uintptr_t at, const void *from, const unsigned char *kno
     if (value) memcpy(value->data, from, bytes);
     if (value && known) memcpy(value->known, known, bytes);
     insert_locked(at, bytes,
-               &(struct entry){.at = at,
+                  &(struct entry){.at = at,
                                .bytes = bytes,
                                .value = value,
                                .writer = writer,
@@ -240,7 +240,7 @@ void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, u
     for (size_t i = 0; i < sizeof(pattern); i += element_bytes)
         memcpy((char *)&pattern + i, element, element_bytes);
     insert(&(struct entry){
-        .at = at, .bytes = bytes, .pattern = pattern, .kind = FILLED, .known = known});
+           .at = at, .bytes = bytes, .pattern = pattern, .kind = FILLED, .known = known});
 }
 
 void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, unsigned char known, size_t bytes,
@@ -251,7 +251,7 @@ void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *sour
     if (value) value->source = *source;
     if (bytes)
         insert_locked(at, bytes,
-                   &(struct entry){.at = at,
+                      &(struct entry){.at = at,
                                    .bytes = bytes,
                                    .value = value,
                                    .writer = writer,

@@ -75,7 +75,7 @@ static void ask(void *frame, size_t bytes, bool is_floating, struct plim_questio
     int line, use, answer;
     void *function = prepare();
     void *result = function ? python.PyObject_CallFunction(function, "Oni", frame, (ptrdiff_t)bytes,
-                                                         (int)is_floating)
+                                                           (int)is_floating)
                           : NULL;
     if (result && python.PyArg_ParseTuple(result, "siii", &file, &line, &use, &answer) && use >= 0 &&
         use < (int)(sizeof(uses) / sizeof(uses[0]))) {

@@ -155,7 +155,7 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
             its = plim_view_get(in, i * width, type, &x);
         if (plan->types[FLAGS] != PLIM_NO_TYPE) {
             unsigned char flag_known = plim_view_get(flags, i * plim_type_bytes(plan->types[FLAGS]),
-                                               plan->types[FLAGS], &flag);
+                                                     plan->types[FLAGS], &flag);
             is_taken = !(flag_known & PLIM_KNOWN) || plim_number_is_true(flag);
             its = plim_known_both(its, flag_known & PLIM_KNOWN ? flag_known : ALL);
         } else

@@ -167,7 +167,7 @@ static bool fill(const struct plim_function_call *call, const struct operands *o
 
 /* Stores the offsets of `count` elements of each operand. */
 static void set_offsets(const struct operands *o, size_t first, size_t count,
-                  size_t offsets[OPERANDS][PLIM_CHUNK])
+                        size_t offsets[OPERANDS][PLIM_CHUNK])
 {
     for (int i = 0; i < o->count; i++) {
         size_t width = plim_type_bytes(o->types[i]);

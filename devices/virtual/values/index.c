@@ -346,7 +346,7 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
 /* Writes one element of put. If several elements go to the same place, the order in which they are written or added is
  * undefined; that does not matter for sums of integers, or if the values are equal. */
 static void store_one(const struct plim_plan *plan, struct gathering *g, size_t to, size_t from, unsigned char known,
-                    bool is_first)
+                      bool is_first)
 {
     enum plim_type type = plan->types[0];
     struct plim_number old, number;

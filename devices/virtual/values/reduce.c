@@ -180,7 +180,7 @@ static void add(struct total *total, struct plim_number x)
 }
 
 static void accumulate(enum kind kind, struct total *t, struct plim_number x, int64_t index,
-                 unsigned char known)
+                       unsigned char known)
 {
     bool is_first = !index, is_true = plim_number_is_true(x),
          was_true = plim_number_is_true(t->value);
@@ -246,7 +246,7 @@ static void finish(const struct plim_plan *plan, struct total *t, size_t inputs)
 }
 
 static void store_result(const struct plim_plan *plan, const struct total *t, unsigned char index_known, size_t at,
-                struct plim_view *out)
+                         struct plim_view *out)
 {
     enum plim_type type = plan->types[OUTPUT];
     struct plim_number index = {.i = t->index};

@@ -103,7 +103,7 @@ static struct plim_number combine(enum operation operation, struct plim_number a
 }
 
 static void store_element(const struct plim_plan *plan, struct plim_view *to, size_t at,
-                const struct plim_view *from, size_t source, size_t width, unsigned char known)
+                          const struct plim_view *from, size_t source, size_t width, unsigned char known)
 {
     enum plim_type type = plan->types[0];
     struct plim_number a, b;
@@ -135,7 +135,7 @@ static bool work(const struct plim_plan *plan, const struct scattering *s, struc
         if (!is_place) known = PLIM_UNKNOWN, index.i = 0;
         size_t moved = (size_t)(index.i * s->c.stride) * s->width;
         store_element(plan, self, at + (scatters ? moved : 0), source, from + (scatters ? 0 : moved),
-            s->width, known);
+                      s->width, known);
     }
     return true;
 }

@@ -234,8 +234,8 @@ static unsigned char pick(const struct largest *l, size_t row, size_t i, int64_t
 }
 
 static void select_rows(const struct plim_plan *plan, const struct largest *l,
-                      const struct plim_view *in, struct plim_view *values,
-                      struct plim_view *indices, struct item *items)
+                        const struct plim_view *in, struct plim_view *values,
+                        struct plim_view *indices, struct item *items)
 {
     enum plim_type type = plan->types[KEYS];
     size_t width = plim_type_bytes(type);

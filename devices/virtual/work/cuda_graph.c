@@ -108,7 +108,7 @@ size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***node
 /* --- launches in the graph -------------------------------------------------------------------- */
 
 void plim_graph_record_class(struct plim_graph *graph, enum plim_steps_class steps_class,
-                     bool is_library)
+                             bool is_library)
 {
     graph->steps_class = plim_steps_join(graph->steps_class, steps_class);
     graph->calls += is_library;

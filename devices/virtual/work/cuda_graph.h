@@ -39,7 +39,7 @@ int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct p
 
 /* Records what a launch in the graph says about steps: its class, and whether a library made it. */
 void plim_graph_record_class(struct plim_graph *graph, enum plim_steps_class steps_class,
-                     bool is_library);
+                             bool is_library);
 
 /* Record and return the addresses that launches in the graph may write; without those of child graphs. */
 void plim_graph_record_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);

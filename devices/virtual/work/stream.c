@@ -217,7 +217,7 @@ bool plim_capture_add_graph(struct plim_stream *stream, const struct plim_graph 
 }
 
 void plim_capture_record_class(struct plim_stream *stream, enum plim_steps_class steps_class,
-                       bool is_library)
+                               bool is_library)
 {
     if (stream->capture) plim_graph_record_class(stream->capture->graph, steps_class, is_library);
 }

@@ -54,7 +54,7 @@ bool plim_capture_add_graph(struct plim_stream *stream, const struct plim_graph 
 
 /* Records for the last captured launch what it says about steps (steps_class.h), and whether a library made it. */
 void plim_capture_record_class(struct plim_stream *stream, enum plim_steps_class steps_class,
-                       bool is_library);
+                               bool is_library);
 /* Records where it may write. */
 void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count);
 /* Records its cost. */

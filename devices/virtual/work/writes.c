@@ -62,7 +62,7 @@ static size_t find_ends(const void *structure, size_t words)
 }
 
 static size_t find_addresses(const struct plim_kernel *kernel, const void *structure, size_t bytes, uintptr_t *out,
-                           size_t room)
+                             size_t room)
 {
     size_t count = 0, words = bytes / sizeof(*out);
     size_t ends = kernel->name && strstr(kernel->name, "16Flash_") ? find_ends(structure, words) : words;
@@ -108,7 +108,7 @@ size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 
     for (int i = 0; arguments && i < signature->parameters && i < 32; i++)
         if (signature->structures >> i & 1)
             count += find_addresses(kernel, arguments[i], room_of(signature, arguments, i, i ? 0 : launch_bytes),
-                                  out + count, PLIM_WRITES - count);
+                                    out + count, PLIM_WRITES - count);
     return count;
 }
 
