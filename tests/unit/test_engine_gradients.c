@@ -153,6 +153,19 @@ Test(engine_gradients, of_logarithms_of_one_more)
     expect_slopes(log_odds, (struct tensor *[]){variable(SHAPE(2, 5), 1), NULL});
 }
 
+/* log(1 - exp(-exp(x))) */
+static struct tensor *log_of_rest(struct tensor *const x[2])
+{
+    struct tensor *power = tensor_keep(op_neg(e, op_exp(e, x[0])));
+    struct tensor *y = op_log(e, op_neg(e, op_expm1(e, power)));
+    tensor_drop(e, power);
+    return y;
+}
+Test(engine_gradients, of_logarithms)
+{
+    expect_slopes(log_of_rest, (struct tensor *[]){variable(SHAPE(2, 5), 1), NULL});
+}
+
 static struct tensor *mean_of_numbers(struct tensor *const x[2])
 {
     struct tensor *mean = op_nanmean(e, x[0]);

@@ -1,5 +1,5 @@
-/* Jobs of LLaMA-Factory's own trainers and axolotl's DPO on a device that computes: the host's. What they allocate is
- * in tests/golden/preferences.jsonl and axolotl_rl.jsonl. */
+/* Jobs of LLaMA-Factory's own trainers, axolotl's DPO and ms-swift's `swift rlhf` on a device that computes: the
+ * host's. What they allocate is in tests/golden/preferences.jsonl, axolotl_rl.jsonl and swift_rlhf.jsonl. */
 #include "devices/catalogue/catalogue.h"
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
@@ -34,6 +34,7 @@ static void run_on(struct plim_device *device, const struct plim_train_setting *
     cr_assert_eq(plim_spec_load("llama-3.2-1b", &spec, &err), PLIM_OK, "%s", err.text);
     for (size_t i = 0; i < sizeof(tiny) / sizeof(tiny[0]); i++)
         cr_assert_eq(plim_spec_set(&spec, tiny[i][0], tiny[i][1], &err), PLIM_OK, "%s", err.text);
+    spec.loop = plim_loop_is_reward(setting->loop) ? setting->loop : PLIM_LOOP_PLAIN; /* which makes it a classifier */
     cr_assert_eq(plim_spec_resolve(&spec, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &ours, &err), PLIM_OK, "%s", err.text);
@@ -111,6 +112,34 @@ Test(llamafactory, what_has_no_reference_begins_by_chance)
     expect_in_every_way(setting, log(1 + exp(0.5)), 0.02);
 }
 
+/* ms-swift's, of which the logits of a prompt are not computed */
+Test(llamafactory, dpo_of_swifts_begins_there_too)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_SWIFT_DPO);
+    expect_in_every_way(setting, log(2), 1e-5);
+    setting.prompt = 5;
+    expect_in_every_way(setting, log(2), 1e-5);
+}
+
+/* The cross entropy of the chosen answers is a part of these losses. */
+Test(llamafactory, what_has_no_reference_of_swifts_begins_by_chance)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_SWIFT_ORPO);
+    expect_in_every_way(setting, log(CLASSES) + 0.1 * log(2), 0.1);
+    setting.loop = PLIM_LOOP_SWIFT_CPO;
+    expect_in_every_way(setting, log(CLASSES) + log(2), 0.3); /* sums over the tokens of an answer differ more */
+    setting.preference_loss = PLIM_PREFERENCE_SIMPO; /* -log sigmoid(0.1 * (0 - 1 / 0.1)) */
+    expect_in_every_way(setting, log(CLASSES) + log(1 + exp(1)), 0.1);
+}
+
+Test(llamafactory, rewards_of_swifts_begin_alike)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_SWIFT_RM);
+    expect_in_every_way(setting, log(2), 0.1);
+    setting.center_rewards = 0.01;
+    expect_losses(&setting, log(2), 0.1);
+}
+
 /* To a new model all answers are nearly alike. What the value head drops makes the loss jump. */
 Test(llamafactory, rewards_begin_alike)
 {
@@ -167,12 +196,18 @@ Test(llamafactory, kto_begins_where_its_reference_is)
     expect_losses(&setting, 0.5, 1e-6);
     setting.micro_batch = 4;
     expect_in_every_way(setting, 0.5, 1e-5);
+    setting.loop = PLIM_LOOP_SWIFT_KTO;
+    expect_in_every_way(setting, 0.5, 1e-5);
+    setting.prompt = 5;
+    expect_in_every_way(setting, 0.5, 1e-5);
+    setting.micro_batch = 1;
+    expect_losses(&setting, 0.5, 1e-6);
 }
 
 /* All ranks are taken to have the same, so that each has the loss of one alone. */
 Test(llamafactory, ranks_that_are_alike_have_one_loss)
 {
-    for (int loop = PLIM_LOOP_LLAMAFACTORY_DPO; loop < PLIM_LOOP_COUNT; loop++) {
+    for (int loop = PLIM_LOOP_SWIFT_DPO; loop < PLIM_LOOP_COUNT; loop++) {
         struct plim_train_setting setting = by((enum plim_loop)loop);
         setting.lora = adapters;
         run(&setting);

@@ -148,6 +148,7 @@ struct tensor *op_relu(struct engine *e, struct tensor *x);
 struct tensor *op_exp(struct engine *e, struct tensor *x);
 struct tensor *op_log1p(struct engine *e, struct tensor *x); /* log(1 + x) */
 struct tensor *op_expm1(struct engine *e, struct tensor *x);
+struct tensor *op_log(struct engine *e, struct tensor *x);
 /* torch.min(x, scalar); the scalar is a tensor without dimensions that needs no gradient */
 struct tensor *op_at_most(struct engine *e, struct tensor *x, double scalar);
 struct tensor *op_softplus(struct engine *e, struct tensor *x);

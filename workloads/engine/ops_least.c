@@ -1,4 +1,4 @@
-/* expm1, and the minimum with a scalar that needs no gradient: operations of xIELU. */
+/* expm1, the logarithm, and the minimum with a scalar that needs no gradient: of xIELU, and of log(1 - exp(x)). */
 #include "ops.h"
 
 /* grad * (result + 1) */
@@ -19,6 +19,24 @@ struct tensor *op_expm1(struct engine *e, struct tensor *x)
     op_launch(e, (struct plim_op){.kind = PLIM_OP_UNARY, .unary = PLIM_UNARY_EXP}, 1, 1, (struct tensor *[]){y, x});
     if (!e->halted) op_binary_scalar_(e, PLIM_BINARY_ADD, y, -1); /* PyTorch has one kernel for both */
     if (n && !e->halted) node_save_output(e, n, 0, y);
+    return op_done(e, n, y, 1, &x);
+}
+
+/* grad / self */
+static void log_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[0] = tensor_keep(op_div(e, grads[0], node_saved(e, n, 0)));
+}
+static const struct node_kind log_kind = {"LogBackward0", log_backward};
+
+struct tensor *op_log(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    x = autocast_fp32(e, x);
+    struct node *n = op_node(e, &log_kind, 1, &x);
+    if (n) node_save(e, n, 0, x);
+    struct tensor *y = op_broadcast_result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    op_launch(e, (struct plim_op){.kind = PLIM_OP_UNARY, .unary = PLIM_UNARY_LOG}, 1, 1, (struct tensor *[]){y, x});
     return op_done(e, n, y, 1, &x);
 }
 

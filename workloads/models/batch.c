@@ -262,7 +262,7 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
         for (int i = 0; i < 2 && s->precomputed_reference; i++)
             b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
-    } else if (s->loop == PLIM_LOOP_TRL_REWARD) {
+    } else if (plim_loop_is_reward(s->loop)) {
         return b; /* RewardTrainer's rows have no labels */
     } else if (classifies) {
         add_classes(e, m, &b, seed - 1);
@@ -291,7 +291,7 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
     if (e->halted) return;
     int64_t tokens = tensor_elements(batch->inputs);
     /* the first token of ms-swift's rows is not a label */
-    int64_t prompt = s->loop == PLIM_LOOP_SWIFT_SFT ? decoder_unlearned(m) : s->prompt;
+    int64_t prompt = plim_loop_is_swift(s->loop) ? decoder_unlearned(m) : s->prompt;
     if (prompt) set_part(e, chosen, hidden, 0, tokens / s->seq, s->seq, prompt);
     if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
 }
@@ -315,6 +315,10 @@ static void add_kto(struct engine *e, const struct decoder *m, struct batch *b, 
         if (i == 1) op_fill_(e, b->kl[i], 1);
         else op_random_(e, b->kl[i], (double)m->config->vocab_size, seed - 1);
     }
+    if (m->setting->loop == PLIM_LOOP_SWIFT_KTO) { /* its tags stay on the host */
+        set_part(e, b->kl[2], PLIM_IGNORED_TARGET, 0, rows, m->setting->seq, decoder_unlearned(m));
+        return;
+    }
     b->tags = tensor_keep(op_full(e, PLIM_BOOL, 1, &rows, 0));
     set_part(e, b->tags, 1, 0, 1, 1, (rows + 1) / 2);
 }
@@ -325,8 +329,8 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
     bool has_labels = b.labels != b.inputs;
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));
     if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* equal to the inputs */
-    if (plim_loop_is_trl(m->setting->loop) || m->setting->loop == PLIM_LOOP_SWIFT_SFT) hide_labels(e, m, &b);
-    if (m->setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO) add_kto(e, m, &b, seed);
+    if (plim_loop_is_trl(m->setting->loop) || plim_loop_is_swift(m->setting->loop)) hide_labels(e, m, &b);
+    if (plim_loop_has_kl(m->setting->loop)) add_kto(e, m, &b, seed);
     if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);
     return b;
 }

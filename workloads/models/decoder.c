@@ -146,7 +146,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
     bool is_compared = setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO &&
                        plim_preference_has_reference(setting->preference_loss);
     bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO || is_compared ||
-                         setting->loop == PLIM_LOOP_AXOLOTL_DPO ||
+                         setting->loop == PLIM_LOOP_AXOLOTL_DPO || setting->loop == PLIM_LOOP_SWIFT_DPO ||
+                         setting->loop == PLIM_LOOP_SWIFT_KTO ||
                          setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO;
     if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
         return "train.lora.modules_to_save is not supported with fsdp and zero3, and where the model without its "
@@ -377,9 +378,9 @@ static double repeated_weights(const struct decoder *m)
 static double judgements(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
-    if (s->loop == PLIM_LOOP_AXOLOTL_DPO) return 1;
+    if (s->loop == PLIM_LOOP_AXOLOTL_DPO || s->loop == PLIM_LOOP_SWIFT_DPO) return 1;
     if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
-    if (s->loop == PLIM_LOOP_LLAMAFACTORY_KTO) return 3; /* of the KL's rows; both again by the reference */
+    if (plim_loop_has_kl(s->loop)) return 3; /* of the KL's rows; both again by the reference */
     if (s->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(s->preference_loss);
     if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
     if (grpo->updates * grpo->iterations > 1) return 0; /* the timed step has none of them */

@@ -349,8 +349,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      AT(loop), .unit = "", .fallback = "plain", .example = "trainer",
      .help = "the training loop: plain: forward, backward and step; trainer: transformers' Trainer; trl-sft, "
              "trl-dpo, trl-grpo and trl-reward: TRL's trainers (1.16); swift-sft: ms-swift's swift sft (4.6); "
-             "axolotl-dpo: axolotl's rl: dpo; llamafactory-dpo, llamafactory-rm and llamafactory-kto: stages of "
-             "LLaMA-Factory"},
+             "axolotl-dpo: axolotl's rl: dpo; swift-dpo, swift-kto, swift-orpo, swift-cpo and swift-rm: types of "
+             "ms-swift's swift rlhf; llamafactory-dpo, llamafactory-rm and llamafactory-kto: stages of LLaMA-Factory"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
@@ -360,12 +360,12 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
      .help = "llamafactory-dpo: pref_loss (hinge and kto_pair need the memory of sigmoid); orpo and simpo have no "
-             "reference model; axolotl-dpo: ipo is its rl: ipo"},
+             "reference model; axolotl-dpo: ipo is its rl: ipo; swift-cpo: simpo is ms-swift's rlhf_type simpo"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",
-     .help = "trl-reward: center_rewards_coefficient: weight in the loss of the squared sum of a pair's rewards; "
-             "0: none"},
+     .help = "trl-reward and swift-rm: center_rewards_coefficient: weight in the loss of the squared sum of a "
+             "pair's rewards; 0: none"},
     {.path = "train.grpo.generations", .value = {.type = PLIM_VALUE_INT, .minimum = 2, .maximum = 1 << 16},
      AT(grpo.generations), .unit = "", .fallback = "8", .example = "16",
      .help = "trl-grpo: num_generations: completions of a prompt; must divide the number that is generated at once"},

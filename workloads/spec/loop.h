@@ -8,11 +8,13 @@
 /* The loop around the forward and the backward pass: one as in PyTorch's tutorials, or that of transformers' Trainer
  * (workloads/train/trainer_loop.h), of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer, of
  * TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an earlier
- * DPOTrainer of TRL, or of LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers
- * with losses of their own. A sample is a pair of rows for DPO and rewards, an answer for GRPO (grpo.h). */
+ * DPOTrainer of TRL, of ms-swift's DPOTrainer, KTOTrainer, ORPOTrainer, CPOTrainer or RewardTrainer, or of
+ * LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers with losses of their own. A
+ * sample is a pair of rows for DPO and rewards, an answer for GRPO (grpo.h). */
 enum plim_loop {
     PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
-    PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
+    PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_SWIFT_DPO, PLIM_LOOP_SWIFT_KTO, PLIM_LOOP_SWIFT_ORPO,
+    PLIM_LOOP_SWIFT_CPO, PLIM_LOOP_SWIFT_RM, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
     PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
 };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
@@ -23,6 +25,15 @@ static inline bool plim_loop_is_trainers(enum plim_loop loop)
 static inline bool plim_loop_is_trl(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_TRL_SFT && loop <= PLIM_LOOP_AXOLOTL_DPO;
+}
+/* ms-swift's `swift rlhf` */
+static inline bool plim_loop_is_swift_rlhf(enum plim_loop loop)
+{
+    return loop >= PLIM_LOOP_SWIFT_DPO && loop <= PLIM_LOOP_SWIFT_RM;
+}
+static inline bool plim_loop_is_swift(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_SWIFT_SFT || plim_loop_is_swift_rlhf(loop);
 }
 /* LLaMA-Factory's stages other than sft and pt, which use Trainer's loop */
 static inline bool plim_loop_is_llamafactory(enum plim_loop loop)
@@ -39,23 +50,35 @@ static inline bool plim_loop_has_own_loss(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_TRL_SFT;
 }
+/* Is the model a classification with one label, a reward? (LLaMA-Factory puts another head on the model.) */
+static inline bool plim_loop_is_reward(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_SWIFT_RM;
+}
+/* Do other rows come with a batch, for an estimate of the KL divergence? */
+static inline bool plim_loop_has_kl(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_SWIFT_KTO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+}
 /* The number of rows of a sample */
 static inline int64_t plim_loop_rows(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
     bool is_of_llamafactorys = loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_RM;
-    return is_of_trls || is_of_llamafactorys ? 2 : 1;
+    bool is_of_swifts = plim_loop_is_swift_rlhf(loop) && loop != PLIM_LOOP_SWIFT_KTO;
+    return is_of_trls || is_of_llamafactorys || is_of_swifts ? 2 : 1;
 }
 /* disable_dropout of DPOConfig and RewardConfig, and of CustomDPOTrainer and CustomKTOTrainer */
 static inline bool plim_loop_disables_dropout(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
-    return is_of_trls || loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+    return is_of_trls || plim_loop_is_swift_rlhf(loop) || loop == PLIM_LOOP_LLAMAFACTORY_DPO ||
+           loop == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
 /* Are logits computed only for the tokens after a prompt? */
 static inline bool plim_loop_skips_prompts(enum plim_loop loop)
 {
-    return loop == PLIM_LOOP_SWIFT_SFT;
+    return loop == PLIM_LOOP_SWIFT_SFT || loop == PLIM_LOOP_SWIFT_DPO || loop == PLIM_LOOP_SWIFT_KTO;
 }
 /* Does TRL put its fused head on the model? */
 static inline bool plim_loop_has_fused_head(enum plim_loop loop)

@@ -124,7 +124,7 @@ void plim_model_derive(struct plim_spec *spec)
     if (model->local_attention) model->sliding_window = model->local_attention / 2;
     if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
     if (plim_loop_disables_dropout(spec->loop)) plim_model_disable_dropout(model);
-    if (spec->loop == PLIM_LOOP_TRL_REWARD) { /* AutoModelForSequenceClassification with num_labels=1 */
+    if (plim_loop_is_reward(spec->loop)) { /* AutoModelForSequenceClassification with num_labels=1 */
         model->task = PLIM_TASK_CLASSIFICATION;
         model->labels = 1;
     }
@@ -339,8 +339,8 @@ static enum plim_status check_task(const struct plim_spec *spec, const char **cu
 {
     const struct plim_model_config *model = &spec->model;
     bool is_alone = !plim_family_has_task(model->family, PLIM_TASK_CLASSIFICATION);
-    if (is_alone && spec->loop == PLIM_LOOP_TRL_REWARD)
-        REFUSE(TASK, "train.loop is trl-reward, and transformers has no classification of %s",
+    if (is_alone && plim_loop_is_reward(spec->loop))
+        REFUSE(TASK, "train.loop is %s, and transformers has no classification of %s", plim_loop_names[spec->loop],
                plim_family_names[model->family]);
     char known[128] = "";
     for (int task = 0, used = 0; task < PLIM_TASK_COUNT; task++)

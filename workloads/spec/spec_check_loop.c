@@ -167,7 +167,8 @@ static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_e
 {
     if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_skips_prompts(spec->loop) && spec->prompt)
         return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo, "
-                         "trl-grpo or swift-sft: elsewhere it changes nothing", plim_loop_names[spec->loop]);
+                         "trl-grpo, swift-sft, swift-dpo or swift-kto: elsewhere it changes nothing",
+                         plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->prompt >= spec->seq.values[i])
             return plim_fail(err, PLIM_SPEC, "data.prompt is %lld and data.seq %lld, expected a longer row",
@@ -185,17 +186,20 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
 static enum plim_status check_preference(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO && spec->preference_loss == PLIM_PREFERENCE_IPO;
-    bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_axolotls;
+    bool is_swifts = spec->loop == PLIM_LOOP_SWIFT_CPO && spec->preference_loss == PLIM_PREFERENCE_SIMPO;
+    bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_axolotls || is_swifts;
     if (is_read || spec->preference_loss == PLIM_PREFERENCE_SIGMOID) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.preference_loss is %s and train.loop is %s, expected llamafactory-dpo, or ipo of "
-                     "axolotl-dpo", plim_preference_loss_names[spec->preference_loss], plim_loop_names[spec->loop]);
+                     "train.preference_loss is %s and train.loop is %s, expected llamafactory-dpo, ipo of "
+                     "axolotl-dpo, or simpo of swift-cpo", plim_preference_loss_names[spec->preference_loss],
+                     plim_loop_names[spec->loop]);
 }
 
 static enum plim_status check_center(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!(spec->center_rewards > 0) || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "train.center_rewards is given and train.loop is %s, expected trl-reward",
+    if (!(spec->center_rewards > 0) || plim_loop_is_reward(spec->loop)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.center_rewards is given and train.loop is %s, expected trl-reward or swift-rm",
                      plim_loop_names[spec->loop]);
 }
 
@@ -332,17 +336,43 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
                      "script as it is)", what);
 }
 
-/* Refuses what LLaMA-Factory's own trainers and axolotl's DPO handle in a way that is not modelled. */
-static enum plim_status check_logits(const struct plim_spec *spec, struct plim_error *err)
+/* Returns what of the job ms-swift's trainers of `swift rlhf` handle in a way that is not modelled or that was not
+ * compared; NULL: nothing. */
+static const char *why_no_swift_rlhf(const struct plim_spec *spec)
 {
-    bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;
-    const char *what = NULL;
-    if (!plim_loop_computes_logits(spec->loop)) return PLIM_OK;
-    if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
+    if (!plim_loop_is_swift_rlhf(spec->loop)) return NULL;
+    if (spec->model.vision.layers) return "a model of images and text, whose embeddings it makes itself";
+    if (spec->packing) return "data.packing";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (spec->quantization.type == PLIM_QUANTIZATION_INT8) return "a base in 8 bits";
+    for (size_t i = 0; i < spec->precision.count; i++) {
+        int precision = spec->precision.values[i];
+        if (precision != PLIM_PRECISION_FP32 && precision != PLIM_PRECISION_BF16_MIXED)
+            return "another train.precision than fp32 and bf16-mixed";
+    }
+    return NULL;
+}
+
+/* The same of all trainers that compute logits in passes of their own, but for how their GPUs share the work */
+static const char *why_no_logits(const struct plim_spec *spec)
+{
+    const char *what = why_no_swift_rlhf(spec);
+    if (what) return what;
+    if (plim_loop_is_reward(spec->loop)) what = why_no_rewards(spec);
+    else if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
     else if (spec->packing) what = "data.packing, which it does not have";
     else if (spec->label_smoothing > 0) what = "train.label_smoothing, of which it takes no notice";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps, which it has not";
-    else if (spec->model.experts) what = "experts";
+    return !what && spec->model.experts ? "experts" : what;
+}
+
+/* Refuses what LLaMA-Factory's own trainers, axolotl's DPO and ms-swift's `swift rlhf` handle in a way that is not
+ * modelled. */
+static enum plim_status check_logits(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO;
+    if (!plim_loop_computes_logits(spec->loop)) return PLIM_OK;
+    const char *what = why_no_logits(spec);
     for (size_t i = 0; i < spec->sharding.count && !what; i++) {
         int sharding = plim_spec_sharding(spec, (int)spec->sharding.values[i]);
         if (sharding > PLIM_SHARDING_DDP) what = "fsdp or ZeRO";

@@ -43,7 +43,7 @@ static bool is_scored(const struct plim_model_config *model)
 static enum plim_status check_labels(const struct plim_spec *spec, struct plim_error *err)
 {
     bool is_of_one = spec->model.task == PLIM_TASK_CLASSIFICATION && spec->model.labels == 1;
-    if (!is_of_one || spec->loop == PLIM_LOOP_TRL_REWARD) return PLIM_OK;
+    if (!is_of_one || plim_loop_is_reward(spec->loop)) return PLIM_OK;
     if (spec->label_smoothing > 0)
         return plim_fail(err, PLIM_SPEC,
                          "model.num_labels is 1 and train.label_smoothing given, which fails for a number, expected "

@@ -1,6 +1,7 @@
 #include "dpo_logits.h"
 #include "dpo.h"
 #include "measures.h"
+#include "selective.h"
 #include <stdlib.h>
 
 /* --- log-probabilities of a row --------------------------------------------------------------- */
@@ -18,10 +19,7 @@ static struct tensor *log_probs_of(struct engine *e, struct tensor *logits, cons
 {
     *each = NULL;
     if (e->halted) return NULL;
-    struct tensor *chosen = tensor_keep(op_row_gather(e, logits, s->labels));
-    struct tensor *norms = tensor_keep(op_row_logsumexp(e, logits));
-    struct tensor *tokens = tensor_keep(op_sub(e, chosen, op_unsqueeze(e, norms, -1)));
-    tensor_drop_all(e, chosen, norms);
+    struct tensor *tokens = selective_log_probs(e, logits, s->labels);
     struct tensor *is_prompt = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, s->mask, 0));
     *each = tensor_keep(op_zero_where_(e, tokens, is_prompt));
     tensor_drop_all(e, tokens, is_prompt);

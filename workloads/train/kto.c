@@ -4,13 +4,11 @@
 
 static const double BETA = 0.1; /* pref_beta */
 
-enum { DESIRABLE, UNDESIRABLE, KINDS };
-
 /* Returns the number of rows of a kind in a batch: the first half are the desirable ones. */
 static int64_t rows_of(const struct batch *batch, int kind)
 {
     int64_t rows = batch->tags->a.shape[0];
-    return kind == DESIRABLE ? (rows + 1) / 2 : rows / 2;
+    return kind == KTO_DESIRABLE ? (rows + 1) / 2 : rows / 2;
 }
 
 /* --- forwards --------------------------------------------------------------------------------- */
@@ -38,15 +36,16 @@ static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_
 
 /* The results of concatenated_forward(); named */
 struct kto_scores {
-    struct tensor *log_probs[KINDS], *logits[KINDS]; /* (rows), (rows, S * V) */
-    struct tensor *kl, *average; /* of the KL's rows; of the desirable ones, per label */
+    struct kto_judged judged;
+    struct tensor *logits[KTO_KINDS]; /* (rows, S * V) */
+    struct tensor *average;           /* of the desirable rows' labels, per label */
 };
 
 static void drop_scores(struct engine *e, struct kto_scores *s)
 {
-    tensor_drop_list(e, s->log_probs, KINDS);
-    tensor_drop_list(e, s->logits, KINDS);
-    tensor_drop_all(e, s->kl, s->average);
+    tensor_drop_list(e, s->judged.log_probs, KTO_KINDS);
+    tensor_drop_list(e, s->logits, KTO_KINDS);
+    tensor_drop_all(e, s->judged.kl, s->average);
 }
 
 static struct kto_scores score(struct engine *e, const struct batch *batch, preference_forward *forward, void *user,
@@ -57,23 +56,23 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
     struct tensor *sums = pass(e, batch, false, forward, user, by_reference, &logits, &average);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    s.kl = e->halted ? NULL : pass(e, batch, true, forward, user, by_reference, &kl_logits, &kl_average);
+    s.judged.kl = e->halted ? NULL : pass(e, batch, true, forward, user, by_reference, &kl_logits, &kl_average);
     e->grad_enabled = grad;
     if (e->halted) return s;
     tensor_drop(e, kl_logits);
     int64_t rows = logits->a.shape[0], width = tensor_elements(logits) / rows;
     struct tensor *flat = tensor_keep(op_view(e, logits, SHAPE(rows, width)));
-    for (int kind = DESIRABLE; kind < KINDS; kind++) {
+    for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++) {
         int64_t found = rows_of(batch, kind);
         for (int i = 0; i < 2; i++) {
-            struct tensor *tags = kind == DESIRABLE ? tensor_ref(batch->tags)
+            struct tensor *tags = kind == KTO_DESIRABLE ? tensor_ref(batch->tags)
                                                     : tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
-            struct tensor **to = i ? &s.log_probs[kind] : &s.logits[kind];
+            struct tensor **to = i ? &s.judged.log_probs[kind] : &s.logits[kind];
             *to = tensor_keep(op_rows_where(e, i ? sums : flat, tags, found));
             tensor_drop(e, tags);
         }
     }
-    s.average = tensor_keep(op_rows_where(e, average, batch->tags, rows_of(batch, DESIRABLE)));
+    s.average = tensor_keep(op_rows_where(e, average, batch->tags, rows_of(batch, KTO_DESIRABLE)));
     tensor_drop_all(e, flat, logits, sums, average, kl_average);
     return s;
 }
@@ -82,14 +81,14 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
 
 /* Variables of TRL's kto_loss(), one for each kind of rows; named */
 struct kto_parts {
-    struct tensor *ratios[KINDS], *losses[KINDS], *rewards[KINDS];
+    struct tensor *ratios[KTO_KINDS], *losses[KTO_KINDS], *rewards[KTO_KINDS];
 };
 
 static void fill_in(struct engine *e, struct kto_parts *p, int kind, struct tensor *own, struct tensor *reference,
                     struct tensor *kl)
 {
     struct tensor *ratios = p->ratios[kind] = tensor_keep(op_sub(e, own, reference));
-    struct tensor *over = kind == DESIRABLE ? op_sub(e, ratios, kl) : op_sub(e, kl, ratios);
+    struct tensor *over = kind == KTO_DESIRABLE ? op_sub(e, ratios, kl) : op_sub(e, kl, ratios);
     p->losses[kind] = tensor_keep(op_rsub_scalar(e, op_sigmoid(e, op_mul_scalar(e, over, BETA)), 1));
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
@@ -100,8 +99,9 @@ static void fill_in(struct engine *e, struct kto_parts *p, int kind, struct tens
 /* The losses of all kinds of rows that occur, weighted by 1 and concatenated; named */
 static struct tensor *join(struct engine *e, const struct kto_parts *p, int kinds)
 {
-    struct tensor *weighted[KINDS];
-    for (int kind = DESIRABLE; kind < kinds; kind++) weighted[kind] = tensor_keep(op_mul_scalar(e, p->losses[kind], 1));
+    struct tensor *weighted[KTO_KINDS];
+    for (int kind = KTO_DESIRABLE; kind < kinds; kind++)
+        weighted[kind] = tensor_keep(op_mul_scalar(e, p->losses[kind], 1));
     struct tensor *all = tensor_keep(op_cat(e, kinds, weighted, 0));
     tensor_drop_list(e, weighted, kinds);
     return all;
@@ -120,6 +120,28 @@ static struct tensor *divergence(struct engine *e, struct tensor *own, struct te
     return kl;
 }
 
+struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_judged *own,
+                             const struct kto_judged *reference)
+{
+    struct kto_losses l = {.kinds = kinds};
+    struct kto_parts p = {0};
+    l.kl = divergence(e, own->kl, reference->kl);
+    for (int kind = KTO_DESIRABLE; kind < kinds; kind++)
+        fill_in(e, &p, kind, own->log_probs[kind], reference->log_probs[kind], l.kl);
+    l.all = join(e, &p, kinds);
+    tensor_drop_list(e, p.losses, KTO_KINDS);
+    tensor_drop_list(e, p.ratios, KTO_KINDS);
+    for (int kind = KTO_DESIRABLE; kind < kinds; kind++) l.rewards[kind] = p.rewards[kind];
+    return l;
+}
+
+void kto_losses_drop(struct engine *e, struct kto_losses *l)
+{
+    tensor_drop_list(e, l->rewards, KTO_KINDS);
+    tensor_drop_all(e, l->all, l->kl);
+    *l = (struct kto_losses){0};
+}
+
 static void read_sum(struct engine *e, struct tensor *x)
 {
     measures_read(e, tensor_keep(op_nansum(e, x)));
@@ -133,19 +155,19 @@ static struct kto_scores score_by_reference(struct engine *e, const struct batch
     e->grad_enabled = false;
     struct kto_scores s = score(e, batch, forward, user, true);
     e->grad_enabled = grad;
-    tensor_drop_list(e, s.logits, KINDS);
+    tensor_drop_list(e, s.logits, KTO_KINDS);
     tensor_drop(e, s.average);
-    s.logits[DESIRABLE] = s.logits[UNDESIRABLE] = s.average = NULL;
+    s.logits[KTO_DESIRABLE] = s.logits[KTO_UNDESIRABLE] = s.average = NULL;
     return s;
 }
 
-static void measure(struct engine *e, const struct kto_parts *p, const struct kto_scores *own, int kinds)
+static void measure(struct engine *e, const struct kto_losses *l, const struct kto_scores *own)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    for (int kind = DESIRABLE; kind < kinds && !e->halted; kind++) {
-        read_sum(e, p->rewards[kind]);
-        read_sum(e, own->log_probs[kind]);
+    for (int kind = KTO_DESIRABLE; kind < l->kinds && !e->halted; kind++) {
+        read_sum(e, l->rewards[kind]);
+        read_sum(e, own->judged.log_probs[kind]);
         read_sum(e, own->logits[kind]);
     }
     e->grad_enabled = grad;
@@ -154,21 +176,15 @@ static void measure(struct engine *e, const struct kto_parts *p, const struct kt
 struct tensor *kto_loss(struct engine *e, const struct batch *batch, preference_forward *forward, void *user)
 {
     struct kto_scores own = score(e, batch, forward, user, false), reference = {0};
-    struct kto_parts p = {0};
     if (!e->halted) reference = score_by_reference(e, batch, forward, user);
     if (e->halted) return NULL;
-    struct tensor *kl = divergence(e, own.kl, reference.kl);
-    int kinds = rows_of(batch, UNDESIRABLE) ? KINDS : UNDESIRABLE;
-    for (int kind = DESIRABLE; kind < kinds; kind++)
-        fill_in(e, &p, kind, own.log_probs[kind], reference.log_probs[kind], kl);
-    struct tensor *all = join(e, &p, kinds);
-    tensor_drop_list(e, p.losses, KINDS);
-    tensor_drop_list(e, p.ratios, KINDS);
-    struct tensor *loss = tensor_keep(op_nanmean(e, all));
-    tensor_drop(e, all);
-    measure(e, &p, &own, kinds);
-    tensor_drop_list(e, p.rewards, KINDS);
-    tensor_drop(e, kl);
+    int kinds = rows_of(batch, KTO_UNDESIRABLE) ? KTO_KINDS : KTO_UNDESIRABLE;
+    struct kto_losses l = kto_losses(e, kinds, &own.judged, &reference.judged);
+    struct tensor *loss = tensor_keep(op_nanmean(e, l.all));
+    tensor_drop(e, l.all);
+    l.all = NULL;
+    measure(e, &l, &own);
+    kto_losses_drop(e, &l);
     drop_scores(e, &reference);
     drop_scores(e, &own);
     return loss;

@@ -4,6 +4,10 @@
 #include "kto.h"
 #include "pairwise.h"
 #include "preference.h"
+#include "reward.h"
+#include "swift_dpo.h"
+#include "swift_kto.h"
+#include "swift_orpo.h"
 
 struct passes {
     struct training_run *r;
@@ -30,7 +34,8 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     struct tensor *logits = NULL, *no_loss = NULL;
     unlabelled.labels = NULL;
     bool trains = !by_reference && e->grad_enabled;
-    if (!has_own) enter_ddp(passes, trains);
+    bool is_bare = by_reference && plim_loop_is_swift_rlhf(r->setting.loop); /* without DistributedDataParallel */
+    if (!has_own && !is_bare) enter_ddp(passes, trains);
     e->evaluates = evaluates || by_reference;
     e->adapters_off = by_reference && !has_own;
     r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
@@ -68,6 +73,24 @@ static struct tensor *reward(const struct passes *passes, const struct batch *ba
     return loss;
 }
 
+/* By ms-swift's trainers */
+static struct tensor *swift_loss(struct passes *passes, const struct batch *batch)
+{
+    struct training_run *r = passes->r;
+    struct engine *e = r->e;
+    bool trains = !e->evaluates;
+    switch (r->setting.loop) {
+    case PLIM_LOOP_SWIFT_DPO: return swift_dpo_loss(e, &r->model, batch, trains, score_rows, passes);
+    case PLIM_LOOP_SWIFT_KTO: return swift_kto_loss(e, &r->model, batch, score_rows, passes);
+    case PLIM_LOOP_SWIFT_RM: break;
+    default: return swift_orpo_loss(e, &r->model, batch, trains, score_rows, passes);
+    }
+    struct tensor *rewards = score_rows(passes, batch, false);
+    struct tensor *loss = swift_reward_loss(e, rewards, &r->model);
+    tensor_drop(e, rewards);
+    return loss;
+}
+
 struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bool reduces,
                            struct tensor *scores[TRAINER_LOGITS])
 {
@@ -76,5 +99,6 @@ struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bo
         return dpo_logits_loss(r->e, &r->model, batch, !r->e->evaluates, score_rows, &passes);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_RM) return reward(&passes, batch, scores);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_KTO) return kto_loss(r->e, batch, score_rows, &passes);
+    if (plim_loop_is_swift_rlhf(r->setting.loop)) return swift_loss(&passes, batch);
     return preference_loss(r->e, &r->model, batch, score_rows, &passes);
 }

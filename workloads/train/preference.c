@@ -87,14 +87,7 @@ static struct pair score_by_reference(struct engine *e, enum plim_preference_los
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* The results of compute_preference_loss() for each pair; named */
-struct losses {
-    struct tensor *loss;
-    struct pair rewards;
-};
-
-/* Returns beta * x.detach(), named. */
-static struct tensor *reward_of(struct engine *e, struct tensor *x)
+struct tensor *preference_reward(struct engine *e, struct tensor *x)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
@@ -109,11 +102,18 @@ static struct tensor *minus_log_sigmoid(struct engine *e, struct tensor *x, doub
     return op_neg(e, op_log_sigmoid(e, op_mul_scalar(e, x, scale)));
 }
 
-/* TRL 0.24's dpo_loss() with the default loss_type, sigmoid, and label_smoothing 0, whose term is computed
- * nevertheless. */
-static struct losses of_reference(struct engine *e, struct pair own, struct pair reference)
+struct tensor *preference_smoothed(struct engine *e, struct tensor *delta)
 {
-    struct losses l;
+    struct tensor *kept = tensor_keep(op_mul_scalar(e, minus_log_sigmoid(e, delta, BETA), 1));
+    struct tensor *smoothed = op_mul_scalar(e, op_log_sigmoid(e, op_mul_scalar(e, delta, -BETA)), 0);
+    struct tensor *losses = tensor_keep(op_sub(e, kept, smoothed));
+    tensor_drop(e, kept);
+    return losses;
+}
+
+struct preference_losses preference_sigmoid_losses(struct engine *e, struct pair own, struct pair reference)
+{
+    struct preference_losses l;
     struct pair of_completions;
     struct tensor *times_one = tensor_keep(op_mul_scalar(e, reference.chosen, 1));
     of_completions.chosen = tensor_keep(op_sub(e, own.chosen, times_one));
@@ -123,10 +123,7 @@ static struct losses of_reference(struct engine *e, struct pair own, struct pair
     struct tensor *ratios = tensor_keep(op_sub(e, own.chosen, own.rejected));
     struct tensor *of_reference = tensor_keep(op_sub(e, reference.chosen, reference.rejected));
     struct tensor *delta = tensor_keep(op_sub(e, ratios, of_reference));
-    struct tensor *kept = tensor_keep(op_mul_scalar(e, minus_log_sigmoid(e, delta, BETA), 1));
-    struct tensor *smoothed = op_mul_scalar(e, op_log_sigmoid(e, op_mul_scalar(e, delta, -BETA)), 0);
-    l.loss = tensor_keep(op_sub(e, kept, smoothed));
-    tensor_drop(e, kept);
+    l.loss = preference_smoothed(e, delta);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     l.rewards.chosen = tensor_keep(op_mul_scalar(e, op_sub(e, own.chosen, reference.chosen), BETA));
@@ -164,11 +161,11 @@ static struct tensor *simpo_loss(struct engine *e, struct pair own)
     return loss;
 }
 
-static struct losses of_model_alone(struct engine *e, enum plim_preference_loss loss, struct pair own)
+static struct preference_losses of_model_alone(struct engine *e, enum plim_preference_loss loss, struct pair own)
 {
-    struct losses l = {.loss = loss == PLIM_PREFERENCE_ORPO ? odds_ratio_loss(e, own) : simpo_loss(e, own)};
-    l.rewards.chosen = reward_of(e, own.chosen);
-    l.rewards.rejected = reward_of(e, own.rejected);
+    struct preference_losses l = {.loss = loss == PLIM_PREFERENCE_ORPO ? odds_ratio_loss(e, own) : simpo_loss(e, own)};
+    l.rewards.chosen = preference_reward(e, own.chosen);
+    l.rewards.rejected = preference_reward(e, own.rejected);
     return l;
 }
 
@@ -181,7 +178,7 @@ static void read_mean(struct engine *e, struct tensor *x)
     tensor_drop(e, kept);
 }
 
-static void measure(struct engine *e, const struct scores *s, const struct losses *l, struct tensor *likely,
+static void measure(struct engine *e, const struct scores *s, const struct preference_losses *l, struct tensor *likely,
                     enum plim_preference_loss loss)
 {
     struct pair rewards = l->rewards, logits = pair_of(e, s->logits);
@@ -208,7 +205,8 @@ struct tensor *preference_loss(struct engine *e, const struct decoder *m, const 
     struct pair reference = {NULL, NULL};
     if (has_reference && !e->halted) reference = score_by_reference(e, kind, batch, forward, user);
     if (e->halted) return NULL;
-    struct losses l = has_reference ? of_reference(e, s.log_probs, reference) : of_model_alone(e, kind, s.log_probs);
+    struct preference_losses l = has_reference ? preference_sigmoid_losses(e, s.log_probs, reference)
+                                               : of_model_alone(e, kind, s.log_probs);
     struct tensor *likely = tensor_keep(op_neg(e, s.average)); /* -policy_chosen_logps_avg */
     bool grad = e->grad_enabled;
     e->grad_enabled = false;

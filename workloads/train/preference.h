@@ -4,6 +4,7 @@
 #ifndef PLIM_TRAIN_PREFERENCE_H
 #define PLIM_TRAIN_PREFERENCE_H
 
+#include "pairs.h"
 #include "workloads/models/model.h"
 
 /* A forward of the rows of a batch, without labels. Returns the logits in fp32 (rows, S, V), named. With `by_reference`
@@ -15,6 +16,19 @@ typedef struct tensor *preference_forward(void *user, const struct batch *batch,
  * the engine is halted. */
 struct tensor *preference_log_probs(struct engine *e, struct tensor *logits, struct tensor *labels,
                                     struct tensor **count);
+
+/* The losses of pairs, and the rewards of their answers; named */
+struct preference_losses {
+    struct tensor *loss;
+    struct pair rewards;
+};
+/* Returns beta * x.detach(), named. */
+struct tensor *preference_reward(struct engine *e, struct tensor *x);
+/* Returns -logsigmoid(beta * delta) * (1 - 0) - logsigmoid(-beta * delta) * 0: label_smoothing is 0, and its term is
+ * computed nevertheless. Named. */
+struct tensor *preference_smoothed(struct engine *e, struct tensor *delta);
+/* TRL 0.24's dpo_loss() (and ms-swift's) with the default loss_type, sigmoid. */
+struct preference_losses preference_sigmoid_losses(struct engine *e, struct pair own, struct pair reference);
 
 /* get_batch_loss_metrics(): runs the forwards of a micro-step of the model m and computes its loss and metrics. Returns
  * the loss, named; NULL if the engine is halted. */

@@ -5,6 +5,7 @@ static bool is_wanted(const struct plim_train_setting *setting)
 {
     if (setting->loop == PLIM_LOOP_TRL_GRPO) return setting->grpo.reference;
     if (setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO || setting->loop == PLIM_LOOP_AXOLOTL_DPO) return true;
+    if (setting->loop == PLIM_LOOP_SWIFT_DPO || setting->loop == PLIM_LOOP_SWIFT_KTO) return true;
     if (setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(setting->preference_loss);
     return setting->loop == PLIM_LOOP_TRL_DPO && !setting->precomputed_reference;
 }

@@ -119,13 +119,15 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
         return PLIM_OK;
     }
     if (r->setting.sharding != PLIM_SHARDING_ZERO3) trainer_loop_barrier(e, &r->setting, &r->link);
+    bool is_first = plim_loop_is_swift_rlhf(r->setting.loop); /* _prepare_model_tokenizer() of ms-swift's SwiftRLHF */
+    if (is_first) PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     if (*r->model.refusal) {
         r->refusal = r->model.refusal;
         return PLIM_OK;
     }
     vllm_connect(e, &r->setting, &r->link);
-    PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
+    if (!is_first) PLIM_TRY(reference_create(e, model, &r->setting, &r->reference));
     bool is_trainers = plim_loop_is_trainers(r->setting.loop);
     if (is_trainers && !e->halted) plim_allocator_empty_cache(e->allocator); /* train(): accelerate's free_memory() */
     if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));

@@ -78,3 +78,41 @@ struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struc
     tensor_drop_all(e, pair[CHOSEN], pair[REJECTED]);
     return loss;
 }
+
+/* --- ms-swift's RewardTrainer ----------------------------------------------------------------- */
+
+/* Reads x.mean() of (x, 1), floating. */
+static void read_mean(struct engine *e, struct tensor *x)
+{
+    struct tensor *kept = tensor_hold(x);
+    measures_read(e, measures_mean(e, kept));
+    tensor_drop(e, kept);
+}
+
+struct tensor *swift_reward_loss(struct engine *e, struct tensor *rewards, const struct decoder *m)
+{
+    if (e->halted) return NULL;
+    int64_t rows = rewards->a.shape[0], pairs = rows / 2;
+    struct tensor *pair[2];
+    op_split(e, op_view(e, rewards, SHAPE(rows)), 0, 2, (int64_t[]){pairs, pairs}, pair);
+    for (int i = CHOSEN; i <= REJECTED; i++) pair[i] = tensor_keep(pair[i]);
+    struct tensor *signs = op_log_sigmoid(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
+    struct tensor *loss = tensor_keep(op_neg(e, mean_of(e, signs))), *centre = NULL;
+    double coefficient = m->setting->center_rewards;
+    if (coefficient > 0) {
+        centre = tensor_keep(distance_from_zero(e, pair, coefficient));
+        tensor_set(e, &loss, op_plus_(e, loss, centre));
+        if (!e->halted) engine_item(e, centre);
+    }
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    if (!e->halted) {
+        read_mean(e, pair[CHOSEN]);
+        read_mean(e, pair[REJECTED]);
+        read_mean(e, op_to(e, op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]), PLIM_F32));
+        read_mean(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
+    }
+    e->grad_enabled = grad;
+    tensor_drop_all(e, pair[CHOSEN], pair[REJECTED], centre);
+    return loss;
+}

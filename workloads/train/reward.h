@@ -12,4 +12,7 @@
 struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struct batch *batch, const struct decoder *m,
                            bool trains);
 
+/* The same by ms-swift's RewardTrainer (4.6, rlhf_trainers/reward_trainer.py), whose metrics are those of one rank. */
+struct tensor *swift_reward_loss(struct engine *e, struct tensor *rewards, const struct decoder *m);
+
 #endif

@@ -51,16 +51,20 @@ static void select_last(struct engine *e, const struct decoder *m, struct batch 
     b->labels = tensor_keep(op_slice_end(e, b->labels, 1, b->kept_tokens));
 }
 
-struct batch swift_prepare(struct engine *e, const struct decoder *m, const struct batch *batch)
+struct batch swift_keep(struct engine *e, const struct decoder *m, const struct batch *batch)
 {
     struct batch prepared = *batch;
     bool grad = e->grad_enabled;
-    if (!is_swifts(e, m)) return prepared;
     e->grad_enabled = false;
     if (tensor_size(batch->labels, 0) == 1) select_by_mask(e, m, &prepared);
     else select_last(e, m, &prepared);
     e->grad_enabled = grad;
     return prepared;
+}
+
+struct batch swift_prepare(struct engine *e, const struct decoder *m, const struct batch *batch)
+{
+    return is_swifts(e, m) ? swift_keep(e, m, batch) : *batch;
 }
 
 void swift_prepared_drop(struct engine *e, const struct decoder *m, const struct batch *prepared)

@@ -6,6 +6,10 @@
 
 #include "workloads/models/model.h"
 
+/* prepare_logits_to_keep(): returns the batch with the labels of those tokens for which logits are computed, and with
+ * one row their mask; both named (`labels`, `kept`). */
+struct batch swift_keep(struct engine *e, const struct decoder *m, const struct batch *batch);
+
 /* _prepare_inputs(): returns the batch for the model; in other loops `batch` itself. Drop it with
  * swift_prepared_drop(). */
 struct batch swift_prepare(struct engine *e, const struct decoder *m, const struct batch *batch);

@@ -68,7 +68,8 @@ static bool has_own_loss(const struct trainer_loop *loop)
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
     enum plim_loop kind = loop->model->setting->loop;
-    if (kind == PLIM_LOOP_SWIFT_SFT) return false; /* its model_accepts_loss_kwargs is True */
+    bool is_unlabelled = kind == PLIM_LOOP_SWIFT_KTO || kind == PLIM_LOOP_SWIFT_RM; /* its batches have no `labels` */
+    if (plim_loop_is_swift(kind)) return is_unlabelled; /* model_accepts_loss_kwargs is True */
     bool is_of_pairs = plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
     return is_of_pairs || !decoder_accepts_num_items(loop->model);
 }
