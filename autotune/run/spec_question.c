@@ -302,6 +302,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .precomputed_reference = spec->precomputed_reference,
                                        .preference_loss = spec->preference_loss,
                                        .center_rewards = spec->center_rewards,
+                                       .rpo_alpha = spec->rpo_alpha,
                                        .grpo = spec->grpo,
                                        .padding = spec->padding,
                                        .torch = spec->torch,

@@ -25,6 +25,7 @@ FULL = {}
 FP32 = {'precision': 'fp32', 'weights': 'fp32', 'arguments': {'bf16': False, 'fp16': False}}
 DPO, KTO, ORPO, CPO = {'loop': 'swift-dpo'}, {'loop': 'swift-kto', 'batch': 2}, {'loop': 'swift-orpo'}, {'loop': 'swift-cpo'}
 SIMPO = {**CPO, 'preference_loss': 'simpo'}
+RPO, IPO = {'arguments': {'rpo_alpha': 0.1}}, {'preference_loss': 'ipo'}
 CENTRED = {'arguments': {'center_rewards_coefficient': 0.01}}
 RM = {'loop': 'swift-rm', 'kind': 'classify', 'labels': 1}
 
@@ -47,6 +48,11 @@ def cases():
     yield 'x-llama-odd', DPO, CHECKPOINTED, lora(), FLASH, {'batch': 2, 'padded': True}
     yield 'x-qwen3', DPO, WHOLE, FULL, FLASH
     yield 'x-llama-odd', DPO, CHECKPOINTED, FULL, FP32, {'prompt': 20}
+    yield 'x-llama-odd', DPO, RPO, CHECKPOINTED, lora(), {'prompt': 20}
+    yield 'x-qwen3', DPO, RPO, WHOLE, FULL, {'batch': 2, 'padded': True, 'accumulation': 2}
+    yield 'x-llama-2l', DPO, RPO, CHECKPOINTED, lora(), evaluated(3, 2, 1)
+    yield 'x-llama-odd', DPO, IPO, CHECKPOINTED, lora(), {'batch': 2, 'padded': True}
+    yield 'x-llama-2l', DPO, IPO, RPO, WHOLE, FULL, {'prompt': 30}, evaluated(1, 2, 2)
     yield 'x-llama-odd', DPO, CHECKPOINTED, lora(), DDP, {'padded': True}
     yield 'x-qwen3', DPO, WHOLE, FULL, DDP, {'accumulation': 2, 'prompt': 9}
 
@@ -96,6 +102,7 @@ def all_cases():
                  case['checkpointing'] == 'none' and 'whole', case['precision'] == 'fp32' and 'fp32', case['batch'] > 1 and f'b{case["batch"]}',
                  case['attention'] == 'flash_attention_2' and 'flash2',
                  *(word for word in ('padded', 'prompt', 'evaluation', 'accumulation') if word in case), 'arguments' in case and case['kind'] == 'classify' and 'centred',
+                 case.get('preference_loss') == 'ipo' and 'ipo', 'rpo_alpha' in case.get('arguments', {}) and 'rpo',
                  case.get('sharding')]
         made.append((words, case))
     return by_name(made)
@@ -127,7 +134,8 @@ class Pairs:
 
 def words_of(case, kind, path, folder):
     """The command line"""
-    return words_of_sft(case, kind, path, folder) + ['--rlhf_type', type_of(case)]
+    loss = ['--loss_type', 'ipo'] if case.get('preference_loss') == 'ipo' else []
+    return words_of_sft(case, kind, path, folder) + ['--rlhf_type', type_of(case), *loss]
 
 
 def run(case):

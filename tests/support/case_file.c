@@ -245,6 +245,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
             plim_preference_loss_names, PLIM_PREFERENCE_COUNT, case_text(c, "preference_loss", "sigmoid")),
         .grpo = grpo(c, arguments),
         .empty_cache_steps = case_integer(arguments, "torch_empty_cache_steps", 0),
+        .rpo_alpha = json_number_value(json_object_get(arguments, "rpo_alpha")),
         .center_rewards = json_number_value(json_object_get(arguments, "center_rewards_coefficient")),
         .label_smoothing = json_number_value(json_object_get(arguments, "label_smoothing_factor")),
         .made_on = (enum plim_made_on)index_of(plim_made_on_names, PLIM_MADE_ON_COUNT, case_text(c, "made_on", "gpu")),

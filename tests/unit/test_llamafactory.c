@@ -119,6 +119,11 @@ Test(llamafactory, dpo_of_swifts_begins_there_too)
     expect_in_every_way(setting, log(2), 1e-5);
     setting.prompt = 5;
     expect_in_every_way(setting, log(2), 1e-5);
+    setting.rpo_alpha = 0.1;
+    expect_in_every_way(setting, log(2) + 0.1 * log(CLASSES), 0.02);
+    setting.rpo_alpha = 0;
+    setting.preference_loss = PLIM_PREFERENCE_IPO;
+    expect_in_every_way(setting, 25, 1e-3);
 }
 
 /* The cross entropy of the chosen answers is a part of these losses. */

@@ -483,6 +483,7 @@ static const char *model_with(const char *path)
         return "model: {family: llama}\ntrain: {loop: trl-dpo}\n";
     if (strcmp(path, "train.preference_loss") == 0)
         return "model: {family: llama}\ntrain: {loop: llamafactory-dpo}\n";
+    if (strcmp(path, "train.rpo_alpha") == 0) return "model: {family: llama}\ntrain: {loop: swift-dpo}\n";
     if (strcmp(path, "train.center_rewards") == 0) return "model: {family: llama}\ntrain: {loop: trl-reward}\n";
     if (strncmp(path, "train.grpo.", 11) == 0)
         return "model: {family: llama}\ndata: {prompt: 9}\ntrain: {loop: trl-grpo}\n";

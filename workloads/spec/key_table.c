@@ -360,12 +360,16 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
      .help = "llamafactory-dpo: pref_loss (hinge and kto_pair need the memory of sigmoid); orpo and simpo have no "
-             "reference model; axolotl-dpo: ipo is its rl: ipo; swift-cpo: simpo is ms-swift's rlhf_type simpo"},
+             "reference model; axolotl-dpo and swift-dpo have ipo, too; swift-cpo: simpo is SimPO"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",
      .help = "trl-reward and swift-rm: center_rewards_coefficient: weight in the loss of the squared sum of a "
              "pair's rewards; 0: none"},
+    {.path = "train.rpo_alpha",
+     .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
+     AT(rpo_alpha), .unit = "", .fallback = "0", .example = "0.1",
+     .help = "swift-dpo: rpo_alpha: weight in the loss of the chosen answers' cross entropy; 0: none"},
     {.path = "train.grpo.generations", .value = {.type = PLIM_VALUE_INT, .minimum = 2, .maximum = 1 << 16},
      AT(grpo.generations), .unit = "", .fallback = "8", .example = "16",
      .help = "trl-grpo: num_generations: completions of a prompt; must divide the number that is generated at once"},

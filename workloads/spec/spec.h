@@ -369,6 +369,7 @@ struct plim_train_setting {
     bool precomputed_reference; /* precompute_ref_log_probs of DPOTrainer */
     enum plim_preference_loss preference_loss;
     double center_rewards; /* center_rewards_coefficient of RewardTrainer; 0: None */
+    double rpo_alpha;      /* of ms-swift's DPOTrainer; 0: None */
     struct plim_grpo grpo;
     int64_t vllm_awake_bytes; /* GPU memory of a vLLM in this process while it is awake, if it sleeps at all; else 0 */
     enum plim_padding padding; /* of encoders */
@@ -387,7 +388,7 @@ struct plim_train_setting {
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
-enum { PLIM_SPEC_KEYS = 109 }; /* of the table in key.h */
+enum { PLIM_SPEC_KEYS = 110 }; /* of the table in key.h */
 
 struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
 
@@ -422,7 +423,7 @@ struct plim_spec {
     enum plim_upcast upcast;
     enum plim_loop loop;
     struct plim_evaluation evaluation;
-    double label_smoothing, clip, center_rewards;
+    double label_smoothing, clip, center_rewards, rpo_alpha;
     int64_t empty_cache_steps, prompt;
     struct plim_images images;
     bool precomputed_reference;

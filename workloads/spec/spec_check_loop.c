@@ -185,13 +185,21 @@ static enum plim_status check_reference(const struct plim_spec *spec, struct pli
 
 static enum plim_status check_preference(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool is_axolotls = spec->loop == PLIM_LOOP_AXOLOTL_DPO && spec->preference_loss == PLIM_PREFERENCE_IPO;
-    bool is_swifts = spec->loop == PLIM_LOOP_SWIFT_CPO && spec->preference_loss == PLIM_PREFERENCE_SIMPO;
-    bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_axolotls || is_swifts;
+    bool has_ipo = spec->loop == PLIM_LOOP_AXOLOTL_DPO || spec->loop == PLIM_LOOP_SWIFT_DPO;
+    bool is_ipo = has_ipo && spec->preference_loss == PLIM_PREFERENCE_IPO;
+    bool is_simpo = spec->loop == PLIM_LOOP_SWIFT_CPO && spec->preference_loss == PLIM_PREFERENCE_SIMPO;
+    bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_ipo || is_simpo;
     if (is_read || spec->preference_loss == PLIM_PREFERENCE_SIGMOID) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.preference_loss is %s and train.loop is %s, expected llamafactory-dpo, ipo of "
-                     "axolotl-dpo, or simpo of swift-cpo", plim_preference_loss_names[spec->preference_loss],
+                     "axolotl-dpo or swift-dpo, or simpo of swift-cpo",
+                     plim_preference_loss_names[spec->preference_loss], plim_loop_names[spec->loop]);
+}
+
+static enum plim_status check_rpo(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!(spec->rpo_alpha > 0) || spec->loop == PLIM_LOOP_SWIFT_DPO) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "train.rpo_alpha is given and train.loop is %s, expected swift-dpo",
                      plim_loop_names[spec->loop]);
 }
 
@@ -394,6 +402,7 @@ const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_reference, "train.precomputed_reference"},
     {check_preference, "train.preference_loss"},
     {check_center, "train.center_rewards"},
+    {check_rpo, "train.rpo_alpha"},
     {check_made_on, "train.made_on"},
     {check_upcast, "train.upcast"},
     {check_fsdp_plan, "train.fsdp_plan"},

@@ -240,6 +240,7 @@ static bool is_unused(const struct plim_spec_key *key, const struct plim_spec *s
     if (key->offset == offsetof(struct plim_spec, preference_loss))
         return spec->loop != PLIM_LOOP_LLAMAFACTORY_DPO && spec->preference_loss == PLIM_PREFERENCE_SIGMOID;
     if (key->offset == offsetof(struct plim_spec, center_rewards)) return spec->center_rewards == 0;
+    if (key->offset == offsetof(struct plim_spec, rpo_alpha)) return spec->rpo_alpha == 0;
     if (key->offset == offsetof(struct plim_spec, evaluation.at_start)) return !spec->evaluation.at_start;
     if (key->offset == offsetof(struct plim_spec, evaluation.batch_metrics)) return !spec->evaluation.batch_metrics;
     if (key->offset == offsetof(struct plim_spec, rank) && plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP))

@@ -111,7 +111,7 @@ struct tensor *preference_smoothed(struct engine *e, struct tensor *delta)
     return losses;
 }
 
-struct preference_losses preference_sigmoid_losses(struct engine *e, struct pair own, struct pair reference)
+struct preference_losses preference_losses_of(struct engine *e, bool is_ipo, struct pair own, struct pair reference)
 {
     struct preference_losses l;
     struct pair of_completions;
@@ -123,7 +123,8 @@ struct preference_losses preference_sigmoid_losses(struct engine *e, struct pair
     struct tensor *ratios = tensor_keep(op_sub(e, own.chosen, own.rejected));
     struct tensor *of_reference = tensor_keep(op_sub(e, reference.chosen, reference.rejected));
     struct tensor *delta = tensor_keep(op_sub(e, ratios, of_reference));
-    l.loss = preference_smoothed(e, delta);
+    l.loss = is_ipo ? tensor_keep(op_pow_scalar(e, op_add_scalar(e, delta, -1 / (2 * BETA)), 2))
+                    : preference_smoothed(e, delta);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     l.rewards.chosen = tensor_keep(op_mul_scalar(e, op_sub(e, own.chosen, reference.chosen), BETA));
@@ -205,7 +206,7 @@ struct tensor *preference_loss(struct engine *e, const struct decoder *m, const 
     struct pair reference = {NULL, NULL};
     if (has_reference && !e->halted) reference = score_by_reference(e, kind, batch, forward, user);
     if (e->halted) return NULL;
-    struct preference_losses l = has_reference ? preference_sigmoid_losses(e, s.log_probs, reference)
+    struct preference_losses l = has_reference ? preference_losses_of(e, false, s.log_probs, reference)
                                                : of_model_alone(e, kind, s.log_probs);
     struct tensor *likely = tensor_keep(op_neg(e, s.average)); /* -policy_chosen_logps_avg */
     bool grad = e->grad_enabled;

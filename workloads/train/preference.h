@@ -27,8 +27,8 @@ struct tensor *preference_reward(struct engine *e, struct tensor *x);
 /* Returns -logsigmoid(beta * delta) * (1 - 0) - logsigmoid(-beta * delta) * 0: label_smoothing is 0, and its term is
  * computed nevertheless. Named. */
 struct tensor *preference_smoothed(struct engine *e, struct tensor *delta);
-/* TRL 0.24's dpo_loss() (and ms-swift's) with the default loss_type, sigmoid. */
-struct preference_losses preference_sigmoid_losses(struct engine *e, struct pair own, struct pair reference);
+/* TRL 0.24's dpo_loss() (and ms-swift's) with the default loss_type, sigmoid, or with ipo. */
+struct preference_losses preference_losses_of(struct engine *e, bool is_ipo, struct pair own, struct pair reference);
 
 /* get_batch_loss_metrics(): runs the forwards of a micro-step of the model m and computes its loss and metrics. Returns
  * the loss, named; NULL if the engine is halted. */
