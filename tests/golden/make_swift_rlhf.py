@@ -84,6 +84,8 @@ def cases():
     yield 'x-llama-odd', RM, CHECKPOINTED, lora(), NF4, {'accumulation': 2}
     yield 'x-llama-2l', RM, WHOLE, lora(QUERIES), {'batch': 2}, evaluated(3, 2, 1)
     yield 'x-qwen3', RM, CHECKPOINTED, FULL, CENTRED, {'accumulation': 2}
+    yield 'x-llama-odd', RM, CHECKPOINTED, lora(), DDP
+    yield 'x-llama-odd', RM, CHECKPOINTED, FULL, DDP, {'batch': 2}
 
 
 def type_of(case):

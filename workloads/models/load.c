@@ -379,6 +379,8 @@ static int64_t bytes_left_out(const struct decoder *m, int64_t size, int64_t cod
     int64_t ranks = ranks_of_plan(m), bytes = other_ranks_share(m->head_bias, 2 * size, ranks);
     if (m->config->task == PLIM_TASK_CAUSAL_LM)
         bytes += other_ranks_share(m->head, 2 * size, ranks); /* a tied head is counted under its own name */
+    else if (m->config->tie_word_embeddings) /* a configuration that ties them adds the embedding to the plan */
+        bytes += other_ranks_share(m->embedding, 2 * size, ranks);
     const struct module *modules = decoder_block_modules(m->config->family);
     for (int64_t i = 0; i < m->config->layers; i++)
         for (const struct module *module = modules; module->path; module++) {
