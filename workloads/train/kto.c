@@ -36,16 +36,16 @@ static struct tensor *pass(struct engine *e, const struct batch *batch, bool of_
 
 /* The results of concatenated_forward(); named */
 struct kto_scores {
-    struct kto_judged judged;
+    struct kto_scored scored;
     struct tensor *logits[KTO_KINDS]; /* (rows, S * V) */
     struct tensor *average;           /* of the desirable rows' labels, per label */
 };
 
 static void drop_scores(struct engine *e, struct kto_scores *s)
 {
-    tensor_drop_list(e, s->judged.log_probs, KTO_KINDS);
+    tensor_drop_list(e, s->scored.log_probs, KTO_KINDS);
     tensor_drop_list(e, s->logits, KTO_KINDS);
-    tensor_drop_all(e, s->judged.kl, s->average);
+    tensor_drop_all(e, s->scored.kl, s->average);
 }
 
 static struct kto_scores score(struct engine *e, const struct batch *batch, preference_forward *forward, void *user,
@@ -56,7 +56,7 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
     struct tensor *sums = pass(e, batch, false, forward, user, by_reference, &logits, &average);
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    s.judged.kl = e->halted ? NULL : pass(e, batch, true, forward, user, by_reference, &kl_logits, &kl_average);
+    s.scored.kl = e->halted ? NULL : pass(e, batch, true, forward, user, by_reference, &kl_logits, &kl_average);
     e->grad_enabled = grad;
     if (e->halted) return s;
     tensor_drop(e, kl_logits);
@@ -67,7 +67,7 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
         for (int i = 0; i < 2; i++) {
             struct tensor *tags = kind == KTO_DESIRABLE ? tensor_ref(batch->tags)
                                                     : tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
-            struct tensor **to = i ? &s.judged.log_probs[kind] : &s.logits[kind];
+            struct tensor **to = i ? &s.scored.log_probs[kind] : &s.logits[kind];
             *to = tensor_keep(op_rows_where(e, i ? sums : flat, tags, found));
             tensor_drop(e, tags);
         }
@@ -120,8 +120,8 @@ static struct tensor *divergence(struct engine *e, struct tensor *own, struct te
     return kl;
 }
 
-struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_judged *own,
-                             const struct kto_judged *reference)
+struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_scored *own,
+                             const struct kto_scored *reference)
 {
     struct kto_losses l = {.kinds = kinds};
     struct kto_parts p = {0};
@@ -167,7 +167,7 @@ static void measure(struct engine *e, const struct kto_losses *l, const struct k
     e->grad_enabled = false;
     for (int kind = KTO_DESIRABLE; kind < l->kinds && !e->halted; kind++) {
         read_sum(e, l->rewards[kind]);
-        read_sum(e, own->judged.log_probs[kind]);
+        read_sum(e, own->scored.log_probs[kind]);
         read_sum(e, own->logits[kind]);
     }
     e->grad_enabled = grad;
@@ -179,7 +179,7 @@ struct tensor *kto_loss(struct engine *e, const struct batch *batch, preference_
     if (!e->halted) reference = score_by_reference(e, batch, forward, user);
     if (e->halted) return NULL;
     int kinds = rows_of(batch, KTO_UNDESIRABLE) ? KTO_KINDS : KTO_UNDESIRABLE;
-    struct kto_losses l = kto_losses(e, kinds, &own.judged, &reference.judged);
+    struct kto_losses l = kto_losses(e, kinds, &own.scored, &reference.scored);
     struct tensor *loss = tensor_keep(op_nanmean(e, l.all));
     tensor_drop(e, l.all);
     l.all = NULL;

@@ -9,7 +9,7 @@
 /* Rows of each kind: a batch's first half, and the others. */
 enum { KTO_DESIRABLE, KTO_UNDESIRABLE, KTO_KINDS };
 /* The log-probabilities of each kind of rows and of those from which the KL divergence is estimated; (rows), named */
-struct kto_judged {
+struct kto_scored {
     struct tensor *log_probs[KTO_KINDS], *kl;
 };
 /* The losses of all rows, their rewards, and the KL divergence; named */
@@ -18,8 +18,8 @@ struct kto_losses {
     int kinds; /* the number of kinds that occur */
 };
 /* TRL's kto_loss() of a model's and a reference's log-probabilities, lent. */
-struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_judged *own,
-                             const struct kto_judged *reference);
+struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_scored *own,
+                             const struct kto_scored *reference);
 void kto_losses_drop(struct engine *e, struct kto_losses *l);
 
 /* get_batch_loss_metrics(); see preference_loss(). */

@@ -5,7 +5,7 @@
 
 /* The results of concatenated_forward(); named. Of the reference the log-probabilities alone count. */
 struct swift_scores {
-    struct pair log_probs, logits; /* sums of answers; means of their tokens' mean logits, scalars */
+    struct pair log_probs, logits; /* sums of completions; means of their tokens' mean logits, scalars */
     struct tensor *counts, *nll;
     struct swift_tokens tokens;
 };
@@ -31,7 +31,7 @@ static struct swift_scores score(struct engine *e, const struct decoder *m, cons
     struct swift_scores s = {.tokens = swift_tokens_score(e, m, batch, false, forward, user, by_reference)};
     struct swift_tokens *t = &s.tokens;
     if (e->halted) return s;
-    /* the last answer is a rejected one, and may have one token less */
+    /* the last completion is a rejected one, and may have one token less */
     int64_t found[2] = {(decoder_labels(m) + 1) / 2, decoder_labels(m) / 2};
     s.counts = tensor_keep(op_reduce(e, t->is_label, 1u << 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
     struct pair masks = pair_of(e, t->is_label), means = pair_of(e, t->reduced);
@@ -53,8 +53,8 @@ static struct swift_scores score(struct engine *e, const struct decoder *m, cons
 }
 
 /* compute_ref_log_probs(); named */
-static struct pair judge(struct engine *e, const struct decoder *m, const struct batch *batch,
-                         preference_forward *forward, void *user)
+static struct pair score_by_reference(struct engine *e, const struct decoder *m, const struct batch *batch,
+                                      preference_forward *forward, void *user)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
@@ -78,7 +78,7 @@ static struct tensor *per_token(struct engine *e, struct tensor *x, struct tenso
     return mean;
 }
 
-/* The log-probabilities that a loss compares: of ipo means over the tokens of an answer; named */
+/* The log-probabilities that a loss compares: of ipo means over the tokens of a completion; named */
 struct compared {
     struct pair own, reference;
 };
@@ -140,7 +140,7 @@ struct tensor *swift_dpo_loss(struct engine *e, const struct decoder *m, const s
 {
     struct swift_scores s = score(e, m, batch, forward, user, false);
     struct pair reference = {NULL, NULL}, rewards = {NULL, NULL};
-    if (!e->halted) reference = judge(e, m, batch, forward, user);
+    if (!e->halted) reference = score_by_reference(e, m, batch, forward, user);
     if (e->halted) return NULL;
     bool is_ipo = m->setting->preference_loss == PLIM_PREFERENCE_IPO;
     struct compared c = compared_of(e, is_ipo, &s, reference);

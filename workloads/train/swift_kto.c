@@ -10,7 +10,7 @@ static int64_t rows_of(int64_t rows, int kind)
 
 /* The results of forward(); named */
 struct swift_kto_scores {
-    struct kto_judged judged;
+    struct kto_scored scored;
     struct tensor *logits[KTO_KINDS];   /* (rows): sums of their logits */
     struct tensor *places[KTO_KINDS];   /* (rows) int64, which autograd keeps for the logits */
     struct swift_tokens tokens;
@@ -18,10 +18,10 @@ struct swift_kto_scores {
 
 static void drop_scores(struct engine *e, struct swift_kto_scores *s)
 {
-    tensor_drop_list(e, s->judged.log_probs, KTO_KINDS);
+    tensor_drop_list(e, s->scored.log_probs, KTO_KINDS);
     tensor_drop_list(e, s->logits, KTO_KINDS);
     tensor_drop_list(e, s->places, KTO_KINDS);
-    tensor_drop(e, s->judged.kl);
+    tensor_drop(e, s->scored.kl);
     swift_tokens_drop(e, &s->tokens);
 }
 
@@ -56,7 +56,7 @@ static struct tensor *rows_at(struct engine *e, struct tensor *x, int64_t rows, 
 static struct swift_kto_scores score(struct engine *e, const struct decoder *m, const struct batch *batch, int kinds,
                                      preference_forward *forward, void *user, bool by_reference)
 {
-    struct swift_kto_scores s = {.judged.kl = score_kl(e, m, batch, forward, user, by_reference)};
+    struct swift_kto_scores s = {.scored.kl = score_kl(e, m, batch, forward, user, by_reference)};
     bool grad = e->grad_enabled;
     if (!e->halted) s.tokens = swift_tokens_score(e, m, batch, true, forward, user, by_reference);
     if (e->halted) return s;
@@ -72,7 +72,7 @@ static struct swift_kto_scores score(struct engine *e, const struct decoder *m, 
     tensor_drop(e, t->is_label);
     t->is_label = NULL;
     for (int kind = KTO_DESIRABLE; kind < kinds; kind++) {
-        s.judged.log_probs[kind] = rows_at(e, sums, rows, kind, &places);
+        s.scored.log_probs[kind] = rows_at(e, sums, rows, kind, &places);
         tensor_drop(e, places);
     }
     e->grad_enabled = false;
@@ -89,8 +89,9 @@ static struct swift_kto_scores score(struct engine *e, const struct decoder *m, 
 }
 
 /* The reference's scores, of which a variable keeps the logits of the undesirable rows */
-static struct swift_kto_scores judge(struct engine *e, const struct decoder *m, const struct batch *batch, int kinds,
-                                     preference_forward *forward, void *user)
+static struct swift_kto_scores score_by_reference(struct engine *e, const struct decoder *m,
+                                                  const struct batch *batch, int kinds, preference_forward *forward,
+                                                  void *user)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
@@ -119,7 +120,7 @@ static void measure(struct engine *e, struct tensor *const counts[KTO_KINDS], co
     for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++) read_sum(e, counts[kind], world);
     for (int kind = KTO_DESIRABLE; kind < l->kinds && !e->halted; kind++) {
         read_sum(e, l->rewards[kind], world);
-        read_sum(e, own->judged.log_probs[kind], world);
+        read_sum(e, own->scored.log_probs[kind], world);
         read_sum(e, own->logits[kind], world);
     }
     e->grad_enabled = grad;
@@ -134,9 +135,9 @@ struct tensor *swift_kto_loss(struct engine *e, const struct decoder *m, const s
     for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++)
         counts[kind] = tensor_keep(op_full(e, PLIM_I64, 0, (const int64_t[]){0}, (double)rows_of(rows, kind)));
     struct swift_kto_scores own = score(e, m, batch, kinds, forward, user, false), reference = {0};
-    if (!e->halted) reference = judge(e, m, batch, kinds, forward, user);
+    if (!e->halted) reference = score_by_reference(e, m, batch, kinds, forward, user);
     if (e->halted) return NULL;
-    struct kto_losses l = kto_losses(e, kinds, &own.judged, &reference.judged);
+    struct kto_losses l = kto_losses(e, kinds, &own.scored, &reference.scored);
     measure(e, counts, &l, &own, plim_setting_ranks(m->setting));
     struct tensor *loss = tensor_keep(op_nanmean(e, l.all));
     kto_losses_drop(e, &l);

@@ -21,7 +21,7 @@ static struct tensor *mean_of(struct engine *e, struct tensor *x)
 
 /* --- scores ----------------------------------------------------------------------------------- */
 
-/* cross_entropy_loss() of the chosen answers; all lent; named */
+/* cross_entropy_loss() of the chosen completions; all lent; named */
 static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, struct tensor *labels)
 {
     if (e->halted) return NULL;
@@ -49,7 +49,7 @@ static struct tensor *labels_of(struct engine *e, const struct decoder *m, const
 }
 
 /* Sets the labels that are hidden to 0. */
-static void show_all(struct engine *e, const struct decoder *m, struct tensor **labels)
+static void zero_hidden(struct engine *e, const struct decoder *m, struct tensor **labels)
 {
     struct tensor *is_hidden = tensor_keep(op_compare_scalar(e, PLIM_BINARY_EQ, *labels, PLIM_IGNORED_TARGET));
     if (is_orpo(m)) tensor_set(e, labels, op_where(e, is_hidden, NULL, *labels, PLIM_I64, 0, 0));
@@ -69,7 +69,7 @@ static struct tensor *log_probs_of(struct engine *e, const struct decoder *m, st
     e->grad_enabled = grad;
     struct tensor *all = tensor_keep(op_slice(e, logits, 1, 0, last));
     struct tensor *is_label = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, labels, PLIM_IGNORED_TARGET));
-    show_all(e, m, &labels);
+    zero_hidden(e, m, &labels);
     struct tensor *each = selective_log_probs(e, all, labels);
     tensor_set(e, &each, op_view(e, each, SHAPE(rows, last)));
     struct tensor *counted = tensor_keep(op_mul(e, each, is_label));
