@@ -210,8 +210,8 @@ enum { PLIM_LINEAR_LOSS_TILE = 128, PLIM_LINEAR_LOSS_COLUMNS = 64 };
     X(PATCHES, patches, 1, 2, 0)                                                                      \
     /* dweight <- dout, images */                                                                     \
     X(PATCHES_BACKWARD, patches_backward, 1, 2, 0)                                                    \
-    /* out (b, c, l) <- a (b, c, s), weight (c, 1, k): each channel with a kernel of its own; rows are padded with  \
-       (l - s + k - 1) / 2 zeros on either side */ \
+    /* out (b, c, l) <- a (b, c, s), weight (c, 1, k), [bias (c)]: each channel with a kernel of its own; rows are \
+       padded with (l - s + k - 1) / 2 zeros on either side */ \
     X(DEPTHWISE, depthwise, 1, 2, 0)                                                                  \
     /* da <- dout, weight */                                                                          \
     X(DEPTHWISE_BACKWARD, depthwise_backward, 1, 2, 0)                                                \

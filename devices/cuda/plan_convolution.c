@@ -95,10 +95,10 @@ static enum plim_status check_depthwise(const struct plim_array *x, const struct
 }
 
 static enum plim_status convolve(const struct plim_cuda_plan *plan, const struct plim_array *to,
-                                 const struct plim_array *from, const struct plim_array *weight, int64_t padding,
-                                 bool back)
+                                 const struct plim_array *from, const struct plim_array *weight,
+                                 const struct plim_array *bias, int64_t padding, bool back)
 {
-    const struct plim_depthwise_args args = {.to = plim_cuda_plan_flat(to),
+    struct plim_depthwise_args args = {.to = plim_cuda_plan_flat(to),
                                              .from = plim_cuda_plan_flat(from),
                                              .weight = plim_cuda_plan_flat(weight),
                                              .elements = (uint64_t)plim_array_elements(to),
@@ -109,6 +109,7 @@ static enum plim_status convolve(const struct plim_cuda_plan *plan, const struct
                                              .padding = padding,
                                              .back = back};
     if (!args.elements) return PLIM_OK;
+    if (bias) args.bias = plim_cuda_plan_flat(bias);
     return plim_cuda_plan_launch(plan, "depthwise",
                                  plim_cuda_plan_all_blocks((int64_t)args.elements, PLIM_CONVOLUTION_THREADS),
                                  PLIM_CONVOLUTION_THREADS, &args, sizeof args);
@@ -118,14 +119,18 @@ enum plim_status plim_cuda_plan_depthwise(const struct plim_cuda_plan *plan, con
 {
     int64_t padding;
     enum plim_status st = check_depthwise(op->in[0], op->in[1], op->out[0], &padding);
-    return st ? st : convolve(plan, op->out[0], op->in[0], op->in[1], padding, false);
+    const struct plim_array *bias = op->n_in > 2 ? op->in[2] : NULL;
+    if (st) return st;
+    if (bias && (bias->ndim != 1 || bias->shape[0] != op->in[1]->shape[0])) return PLIM_INVALID;
+    if (bias && !(plim_cuda_plan_is_contiguous(bias) && plim_dtype_is_float(bias->dtype))) return PLIM_UNSUPPORTED;
+    return convolve(plan, op->out[0], op->in[0], op->in[1], bias, padding, false);
 }
 
 enum plim_status plim_cuda_plan_depthwise_backward(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     int64_t padding;
     enum plim_status st = check_depthwise(op->out[0], op->in[1], op->in[0], &padding);
-    return st ? st : convolve(plan, op->out[0], op->in[0], op->in[1], padding, true);
+    return st ? st : convolve(plan, op->out[0], op->in[0], op->in[1], NULL, padding, true);
 }
 
 enum plim_status plim_cuda_plan_depthwise_backward_weight(const struct plim_cuda_plan *plan, const struct plim_op *op)

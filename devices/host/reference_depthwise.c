@@ -26,14 +26,15 @@ static double number(const struct plim_array *a, int64_t i)
     return x;
 }
 
-/* to[i] <- the sum over k of from[i + k - padding] * w[k], or (`back`) of from[i - k + padding] * w[k] */
+/* to[i] <- bias (NULL: 0) plus the sum over k of from[i + k - padding] * w[k], or (`back`) of from[i - k + padding] *
+ * w[k] */
 static void convolve(const struct depthwise *d, const struct plim_array *from,
-                     const struct plim_array *to, bool back)
+                     const struct plim_array *to, const struct plim_array *bias, bool back)
 {
     int64_t length = from->shape[2], results = to->shape[2];
     for (int64_t row = 0; row < d->batch * d->channels; row++)
         for (int64_t i = 0; i < results; i++) {
-            double sum = 0;
+            double sum = bias ? number(bias, row % d->channels) : 0;
             for (int64_t k = 0; k < d->kernel; k++) {
                 int64_t at = back ? i - k + d->padding : i + k - d->padding;
                 if (at < 0 || at >= length) continue;
@@ -48,7 +49,9 @@ enum plim_status plim_reference_depthwise(const struct plim_op *op)
 {
     struct depthwise d;
     if (!is_depthwise(op->in[0], op->in[1], op->out[0], &d)) return PLIM_INVALID;
-    convolve(&d, d.x, d.y, false);
+    const struct plim_array *bias = op->n_in > 2 ? op->in[2] : NULL;
+    if (bias && (bias->ndim != 1 || bias->shape[0] != d.channels)) return PLIM_INVALID;
+    convolve(&d, d.x, d.y, bias, false);
     return PLIM_OK;
 }
 
@@ -56,7 +59,7 @@ enum plim_status plim_reference_depthwise_backward(const struct plim_op *op)
 {
     struct depthwise d;
     if (!is_depthwise(op->out[0], op->in[1], op->in[0], &d)) return PLIM_INVALID;
-    convolve(&d, d.y, d.x, true);
+    convolve(&d, d.y, d.x, NULL, true);
     return PLIM_OK;
 }
 

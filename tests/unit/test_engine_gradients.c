@@ -46,6 +46,32 @@ Test(engine_gradients, of_running_sums)
     expect_slopes(running_sums, (struct tensor *[]){variable(SHAPE(2, 5), 1), NULL});
 }
 
+static struct tensor *sums_of_columns(struct tensor *const x[2])
+{
+    return op_cumsum(e, x[0], -2, PLIM_F32);
+}
+Test(engine_gradients, of_running_sums_along_another_dimension)
+{
+    expect_slopes(sums_of_columns, (struct tensor *[]){variable(SHAPE(2, 5, 3), 1), NULL});
+    struct tensor *x = variable(SHAPE(1, 3, 2), 2), *y = tensor_keep(op_cumsum(e, x, 1, PLIM_F32));
+    cr_expect_float_eq(array_at(&y->a, 5), array_at(&x->a, 1) + array_at(&x->a, 3) + array_at(&x->a, 5), 1e-6);
+    tensor_drop(e, y);
+}
+
+static struct tensor *behind_zeros(struct tensor *const x[2])
+{
+    return op_pad_start(e, x[0], 1, 2);
+}
+Test(engine_gradients, of_zeros_before_a_row)
+{
+    expect_slopes(behind_zeros, (struct tensor *[]){variable(SHAPE(2, 3, 2), 1), NULL});
+    struct tensor *x = variable(SHAPE(1, 3), 2), *y = tensor_keep(op_pad_start(e, x, 1, 2));
+    cr_assert_eq(tensor_size(y, 1), 5);
+    cr_expect_eq(array_at(&y->a, 1), 0);
+    cr_expect_eq(array_at(&y->a, 2), array_at(&x->a, 0));
+    tensor_drop(e, y);
+}
+
 /* The second part is written over what the first operand is made of. */
 static struct tensor *write_parts(struct tensor *const x[2])
 {
@@ -62,12 +88,25 @@ Test(engine_gradients, of_what_is_written_into_parts)
 
 static struct tensor *convolve(struct tensor *const x[2])
 {
-    return op_depthwise(e, x[0], x[1], 2);
+    return op_depthwise(e, x[0], x[1], NULL, 2);
 }
 Test(engine_gradients, of_convolutions_of_channels)
 {
     expect_slopes(convolve,
                   (struct tensor *[]){variable(SHAPE(2, 3, 5), 1), variable(SHAPE(3, 1, 3), 2)});
+}
+
+static struct tensor *of_channels_and_biases(struct tensor *const x[2])
+{
+    struct tensor *kernels = tensor_keep(op_full(e, PLIM_F32, SHAPE(3, 1, 3), 0.5));
+    struct tensor *y = op_depthwise(e, x[0], kernels, x[1], 2);
+    tensor_drop(e, kernels);
+    return y;
+}
+Test(engine_gradients, of_convolutions_of_channels_with_biases)
+{
+    expect_slopes(of_channels_and_biases,
+                  (struct tensor *[]){variable(SHAPE(2, 3, 5), 1), variable(SHAPE(3), 2)});
 }
 
 /* Of all channels together, by steps of one and two, the first and the last window half beside the row */

@@ -76,6 +76,8 @@ static void check_depthwise(int64_t batch, int64_t channels, int64_t length, int
     const struct plim_array *y = KERNEL_ARRAY(&c, dtype, batch, channels, results);
     struct plim_op op = {.kind = PLIM_OP_DEPTHWISE, .n_out = 1, .n_in = 2, .out = {y}, .in = {x, w}};
     kernel_case_check(&c, &op, tolerance(dtype), 8);
+    op.in[op.n_in++] = KERNEL_ARRAY(&c, dtype, channels);
+    kernel_case_check(&c, &op, tolerance(dtype), 8);
     op = (struct plim_op){.kind = PLIM_OP_DEPTHWISE_BACKWARD, .n_out = 1, .n_in = 2, .out = {x}, .in = {y, w}};
     kernel_case_check(&c, &op, tolerance(dtype), 8);
     op = (struct plim_op){.kind = PLIM_OP_DEPTHWISE_BACKWARD_WEIGHT, .n_out = 1, .n_in = 2, .out = {w}, .in = {y, x}};
@@ -103,6 +105,13 @@ Test(kernels_convolution, shapes_that_do_not_fit_are_refused)
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
     op.in[1] = v; /* an odd number of zeros around */
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+    op = (struct plim_op){.kind = PLIM_OP_DEPTHWISE,
+                          .n_out = 1,
+                          .n_in = 3,
+                          .out = {KERNEL_ARRAY(&c, PLIM_F32, 1, 2, 5)},
+                          .in = {x, v, KERNEL_ARRAY(&c, PLIM_F32, 3)}}; /* a bias of other channels */
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+    op.n_in = 2;
     op.kind = PLIM_OP_PATCHES;
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
 }

@@ -101,7 +101,7 @@ static struct tensor *composed(struct tensor *const *x)
 {
     int64_t seq = tensor_size(x[0], 1), taps = tensor_size(x[1], 1);
     struct tensor *turned = tensor_keep(op_contiguous(e, op_transpose(e, x[0], 1, 2)));
-    struct tensor *y = op_depthwise(e, turned, op_unsqueeze(e, x[1], 1), taps - 1);
+    struct tensor *y = op_depthwise(e, turned, op_unsqueeze(e, x[1], 1), NULL, taps - 1);
     tensor_drop(e, turned);
     return op_transpose(e, op_silu(e, op_slice(e, y, 2, 0, seq)), 1, 2);
 }

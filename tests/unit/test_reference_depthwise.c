@@ -23,6 +23,13 @@ Test(reference_depthwise, each_channel_has_its_own_kernel)
     op = of(PLIM_OP_DEPTHWISE, &inside, &x, &w); /* without zeros around */
     run_op(&op);
     EXPECT_VALUES(&inside, 0, 12, 23, -5, -6);
+    struct plim_array bias = ARRAY(PLIM_F32, 2), other = ARRAY(PLIM_F32, 3);
+    VALUES(&bias, 100, 0.5);
+    op.in[op.n_in++] = &bias;
+    run_op(&op);
+    EXPECT_VALUES(&inside, 0, 112, 123, -4.5, -5.5);
+    op.in[2] = &other; /* of other channels */
+    cr_expect(eq(int, plim_reference_run(&op), PLIM_INVALID));
 }
 
 Test(reference_depthwise, gradients_are_slopes)

@@ -85,6 +85,7 @@ struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always cont
 struct tensor *op_detached_clone(struct engine *e, struct tensor *x); /* op_clone() without autograd */
 /* torch.nn.functional.pad at the end of a dimension, with zeros; negative `count` crops; 0 copies. */
 struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count);
+struct tensor *op_pad_start(struct engine *e, struct tensor *x, int dim, int64_t count); /* the same at the start */
 /* x.repeat(times, 1, ..) */
 struct tensor *op_repeat(struct engine *e, struct tensor *x, int64_t times);
 /* torch.repeat_interleave(x, times, dim) */
@@ -203,7 +204,8 @@ struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool
 /* the same into y, which is lent like x */
 void op_reduce_to(struct engine *e, struct tensor *x, unsigned dims, enum plim_binary fold, double factor,
                   struct tensor *y);
-/* running sums along the last dimension, in `dtype` */
+/* running sums along a dimension, in `dtype` */
+struct tensor *op_cumsum(struct engine *e, struct tensor *x, int dim, enum plim_dtype dtype);
 struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 
 /* --- matrices --------------------------------------------------------------------------------- */
@@ -381,9 +383,10 @@ struct tensor *op_avg_pool(struct engine *e, struct tensor *x, int64_t size);
  * (b, c size size, squares) */
 struct tensor *op_unfold(struct engine *e, struct tensor *x, int64_t size);
 
-/* torch.nn.functional.conv1d of x (b, c, s) and weight (c, 1, k), groups=c, without a bias, with `padding` zeros at
+/* torch.nn.functional.conv1d of x (b, c, s), weight (c, 1, k) and bias (c) or NULL, groups=c, with `padding` zeros at
  * either end of a row: (b, c, s + 2 padding - k + 1). Autocast applies. */
-struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, int64_t padding);
+struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
+                            int64_t padding);
 
 /* --- attention -------------------------------------------------------------------------------- */
 

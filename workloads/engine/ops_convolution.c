@@ -358,15 +358,18 @@ struct tensor *op_unfold(struct engine *e, struct tensor *x, int64_t size)
  * (native/cuda/DepthwiseConv2d.cu) --------------------------------------------------------------- */
 
 static void launch_depthwise(struct engine *e, enum plim_op_kind kind, struct tensor *out, struct tensor *a,
-                             struct tensor *b)
+                             struct tensor *b, struct tensor *bias)
 {
-    struct plim_op op = {
-        .kind = kind, .n_out = 1, .n_in = 2, .out = {&out->a}, .in = {&a->a, &b->a}};
+    struct plim_op op = {.kind = kind,
+                         .n_out = 1,
+                         .n_in = bias ? 3 : 2,
+                         .out = {&out->a},
+                         .in = {&a->a, &b->a, bias ? &bias->a : NULL}};
     if (!e->halted) engine_launch(e, &op);
 }
 
 /* convolution_backward: a row becomes an image, for which it must be contiguous; the
- * weight's gradient is computed first. */
+ * weight's gradient is computed first, the bias's last. */
 static void depthwise_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
@@ -377,33 +380,36 @@ static void depthwise_backward(struct engine *e, struct node *n, struct tensor *
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
     if (node_wants(n, WEIGHT)) {
         out[WEIGHT] = tensor_keep(tensor_empty(e, dtype, weight->a.ndim, weight->a.shape));
-        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD_WEIGHT, out[WEIGHT], dy, rows);
+        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD_WEIGHT, out[WEIGHT], dy, rows, NULL);
     }
     if (node_wants(n, INPUT)) {
         out[INPUT] = tensor_keep(tensor_empty(e, dtype, x->a.ndim, x->a.shape));
-        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD, out[INPUT], dy, weight);
+        launch_depthwise(e, PLIM_OP_DEPTHWISE_BACKWARD, out[INPUT], dy, weight, NULL);
     }
     tensor_drop_all(e, rows, dy);
+    if (n->edge_count > BIAS && node_wants(n, BIAS))
+        out[BIAS] = tensor_keep(op_reduce(e, grads[0], 5, false, PLIM_BINARY_ADD, 1, dtype));
 }
 static const struct node_kind depthwise_kind = {"ConvolutionBackward0", depthwise_backward};
 
-struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight,
+struct tensor *op_depthwise(struct engine *e, struct tensor *x, struct tensor *weight, struct tensor *bias,
                             int64_t padding)
 {
-    struct tensor *operands[2] = {x, weight};
-    bool was[2];
-    if (e->halted) return op_halted(e, 2, operands);
-    enter(e, 2, operands, was);
-    x = operands[INPUT], weight = operands[WEIGHT];
-    struct node *n = node_of(e, &depthwise_kind, 2, operands);
+    struct tensor *operands[3] = {x, weight, bias};
+    int count = bias ? 3 : 2;
+    bool was[3];
+    if (e->halted) return op_halted(e, count, operands);
+    enter(e, count, operands, was);
+    x = operands[INPUT], weight = operands[WEIGHT], bias = operands[BIAS];
+    struct node *n = node_of(e, &depthwise_kind, count, operands);
     struct tensor *y = e->poison;
     if (!e->halted) {
         struct tensor *rows = tensor_hold(tensor_is_contiguous(x) ? x : op_detached_clone(e, x));
         int64_t length = tensor_size(x, 2) + 2 * padding - tensor_size(weight, 2) + 1;
         y = tensor_empty(e, (enum plim_dtype)x->a.dtype,
                          SHAPE(tensor_size(x, 0), tensor_size(x, 1), length));
-        launch_depthwise(e, PLIM_OP_DEPTHWISE, y, rows, weight);
+        launch_depthwise(e, PLIM_OP_DEPTHWISE, y, rows, weight, bias);
         tensor_drop(e, rows);
     }
-    return leave(e, n, y, 2, operands, was);
+    return leave(e, n, y, count, operands, was);
 }

@@ -266,47 +266,66 @@ struct tensor *op_nanmean(struct engine *e, struct tensor *x)
     return mean;
 }
 
-/* x.flip(-1); no autograd */
-static struct tensor *flip_last(struct engine *e, struct tensor *x)
+/* x with dimension `dim` and the last one swapped, for kernels that work along the last one. */
+static struct plim_array with_last(const struct tensor *x, int dim)
 {
-    struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
-    struct plim_op op = {.kind = PLIM_OP_FLIP, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
-    if (!e->halted) engine_launch(e, &op);
+    struct plim_array y = x->a;
+    int last = y.ndim - 1;
+    y.shape[dim] = x->a.shape[last], y.stride[dim] = x->a.stride[last];
+    y.shape[last] = x->a.shape[dim], y.stride[last] = x->a.stride[dim];
     return y;
 }
 
-/* grad.flip(-1).cumsum(-1).flip(-1) */
+/* x.flip(dim); no autograd */
+static struct tensor *flip(struct engine *e, struct tensor *x, int dim)
+{
+    struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
+    if (e->halted) return y;
+    struct plim_array to = with_last(y, dim), from = with_last(x, dim);
+    struct plim_op op = {.kind = PLIM_OP_FLIP, .n_out = 1, .n_in = 1, .out = {&to}, .in = {&from}};
+    engine_launch(e, &op);
+    return y;
+}
+
+/* grad.flip(dim).cumsum(dim).flip(dim) */
 static void cumsum_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    (void)n;
+    int dim = (int)n->ints[0];
     enum plim_dtype dtype = (enum plim_dtype)grads[0]->a.dtype;
-    struct tensor *backwards = tensor_keep(flip_last(e, grads[0]));
-    struct tensor *sums = tensor_keep(op_cumsum_last(e, backwards, dtype));
-    out[0] = tensor_keep(flip_last(e, sums));
+    struct tensor *backwards = tensor_keep(flip(e, grads[0], dim));
+    struct tensor *sums = tensor_keep(op_cumsum(e, backwards, dim, dtype));
+    if (!e->halted) out[0] = tensor_keep(flip(e, sums, dim));
     tensor_drop_all(e, sums, backwards);
 }
 static const struct node_kind cumsum_kind = {"CumsumBackward0", cumsum_backward};
 
-struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype)
+struct tensor *op_cumsum(struct engine *e, struct tensor *x, int dim, enum plim_dtype dtype)
 {
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
+    int along = tensor_dim(x, dim);
     struct node *n = op_node(e, &cumsum_kind, 1, &x);
+    if (n) n->ints[0] = along;
     struct tensor *y = tensor_empty(e, dtype, x->a.ndim, x->a.shape);
     struct tensor *wide = tensor_hold(op_to(e, x, dtype));
     tensor_set(e, &wide, op_contiguous(e, wide));
-    int64_t scratch_bytes =
-        e->halted ? 0
-                  : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1),
-                                                tensor_size(x, -1));
+    int64_t length = tensor_size(x, along);
+    int64_t scratch_bytes = e->halted ? 0 : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / length, length);
     struct tensor *scratch =
         scratch_bytes ? tensor_keep(tensor_empty_bytes(e, scratch_bytes)) : NULL;
-    struct plim_op op = {
-        .kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&wide->a}};
-    if (!e->halted) engine_launch(e, &op);
+    if (!e->halted) {
+        struct plim_array to = with_last(y, along), from = with_last(wide, along);
+        engine_launch(e, &(struct plim_op){
+                             .kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&to}, .in = {&from}});
+    }
     tensor_drop(e, scratch);
     tensor_drop(e, wide);
     y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;
+}
+
+struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype)
+{
+    return op_cumsum(e, x, -1, dtype);
 }

@@ -338,32 +338,48 @@ struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct ten
     return y;
 }
 
+enum { PAD_START, PAD_END, PAD_DIM }; /* indices of a node's ints */
+
+static struct tensor *pad(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t end);
+
 static void pad_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    out[0] = tensor_keep(op_pad(e, grads[0], (int)n->ints[1], -n->ints[0]));
+    out[0] = tensor_keep(pad(e, grads[0], (int)n->ints[PAD_DIM], -n->ints[PAD_START], -n->ints[PAD_END]));
 }
 static const struct node_kind pad_kind = {"ConstantPadNdBackward0", pad_backward};
 
-struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count)
+/* constant_pad_nd with zeros at the start and at the end of `dim`, one of which has none; negative numbers crop. */
+static struct tensor *pad(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t end)
 {
     if (e->halted) return op_halted(e, 1, &x);
     int d = tensor_dim(x, dim);
+    int64_t count = start + end;
     struct node *n = op_node(e, &pad_kind, 1, &x);
-    if (n) n->ints[0] = count, n->ints[1] = d;
+    if (n) n->ints[PAD_START] = start, n->ints[PAD_END] = end, n->ints[PAD_DIM] = d;
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
     shape[d] += count;
     int64_t common = count < 0 ? shape[d] : x->a.shape[d];
-    struct tensor *from = tensor_keep(part(e, x, d, 0, common));
+    struct tensor *from = tensor_keep(part(e, x, d, start < 0 ? -start : 0, common));
     struct tensor *y = count > 0 ? tensor_empty(e, dtype, x->a.ndim, shape) : tensor_empty_like(e, from, dtype);
-    struct tensor *into = tensor_keep(part(e, y, d, 0, common));
+    struct tensor *into = tensor_keep(part(e, y, d, start > 0 ? start : 0, common));
     if (count > 0) op_fill_(e, y, 0);
     op_copy_(e, into, from);
     tensor_drop(e, into);
     tensor_drop(e, from);
     return op_done(e, n, y, 1, &x);
+}
+
+struct tensor *op_pad(struct engine *e, struct tensor *x, int dim, int64_t count)
+{
+    return pad(e, x, dim, 0, count);
+}
+
+struct tensor *op_pad_start(struct engine *e, struct tensor *x, int dim, int64_t count)
+{
+    return pad(e, x, dim, count, 0);
 }
 
 static void cat_backward(struct engine *e, struct node *n, struct tensor **grads,

@@ -166,7 +166,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     struct projected p = (is_joined(b->m) ? project_joined : project)(e, b, hidden);
     nn_access_weight(e, l->dt_bias, NN_OWN, l->conv);
     tensor_set(e, &p.mixed, packages->causal_conv1d ? convolve_by_package(e, l->conv, p.mixed, b->document)
-                                                    : nn_causal_conv1d(e, l->conv, p.mixed, true));
+                                                    : nn_causal_conv1d(e, l->conv, NULL, p.mixed, true));
     split(e, c, p.mixed, qkv);
     tensor_drop_all(e, p.parts[Q], p.parts[K], p.parts[V]);
     struct tensor *beta = tensor_keep(op_sigmoid(e, p.rate)),

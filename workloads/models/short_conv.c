@@ -32,7 +32,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     for (int i = B; i <= X; i++) tensor_keep(part[i]);
     tensor_set(e, &hidden, op_mul(e, part[B], part[X]));
     nn_access_weight(e, l->conv, NN_ACCESSES, l->conv);
-    tensor_set(e, &hidden, nn_causal_conv1d(e, l->conv, hidden, false));
+    tensor_set(e, &hidden, nn_causal_conv1d(e, l->conv, NULL, hidden, false));
     struct tensor *y = tensor_keep(op_mul(e, part[C], hidden));
     if (!e->halted) tensor_set(e, &y, op_contiguous(e, op_transpose(e, y, 1, 2)));
     tensor_set(e, &y, nn_linear(e, &l->linear_out, y));

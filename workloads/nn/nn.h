@@ -182,6 +182,7 @@ enum norm_kind {
     NORM_LAYER,     /* torch.nn.LayerNorm */
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
+    NORM_RMS_GATED_FIRST, /* GraniteMoeHybridRMSNormGated: weight * norm(x.float() * silu(gate.float())).to(dtype) */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_GEMMA4, /* Gemma4RMSNorm: (x.float() * pow(mean, -0.5) * weight.float()).to(dtype); weight may be NULL */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
@@ -208,6 +209,7 @@ void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum
 void nn_norm_create_of_heads(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
                              int64_t heads, int64_t size);
 struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x);
+/* NORM_RMS_GATED or NORM_RMS_GATED_FIRST. */
 struct tensor *nn_norm_gated(struct engine *e, const struct norm *n, struct tensor *x, struct tensor *gate);
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
@@ -359,7 +361,8 @@ struct tensor *nn_attention(struct engine *e, const struct attention_call *c, st
 
 /* transformers' own causal_conv1d_fn: the causal convolution of x (B, channels, S), lent, with `weight` (channels, 1,
  * taps), in x's type, followed by silu if `silu`; floating. */
-struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct tensor *x, bool silu);
+struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct tensor *bias, struct tensor *x,
+                                bool silu);
 
 /* --- the gated delta rule --------------------------------------------------------------------- */
 
@@ -368,6 +371,20 @@ struct tensor *nn_causal_conv1d(struct engine *e, struct tensor *weight, struct 
  * lent. */
 struct tensor *nn_gated_delta_rule(struct engine *e, struct tensor *const qkv[3], struct tensor *decay,
                                    struct tensor *beta);
+
+/* --- the scan of Mamba-2 ---------------------------------------------------------------------- */
+
+/* The arguments of mamba2_chunk_scan(): H heads of P elements, G groups of heads, states of N elements per element. All
+ * lent. */
+struct mamba2_scan {
+    struct tensor *x, *step;         /* (B, S, H, P), and the step sizes before softplus, (B, S, H) */
+    struct tensor *b, *c;            /* (B, S, G, N) */
+    struct tensor *a;                /* (H), negative */
+    struct tensor *skip, *step_bias; /* (H): D, and what is added to the step sizes */
+    int64_t chunk;                   /* tokens of a chunk */
+};
+/* mamba2_chunk_scan of transformers' granitemoehybrid: (B, S, H, P), computed and returned in fp32. */
+struct tensor *nn_mamba2_scan(struct engine *e, const struct mamba2_scan *s);
 
 /* --- loss ------------------------------------------------------------------------------------- */
 

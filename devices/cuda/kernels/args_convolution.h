@@ -24,10 +24,10 @@ struct plim_patches_args {
     struct plim_divider height, width;          /* of a patch */
 };
 
-/* One thread per element of `to`: the sum over k of from[i + k - padding] weight[k]; `back`: of from[i - k + padding]
- * weight[k]. All contiguous. */
+/* One thread per element of `to`: the bias, which may be absent, plus the sum over k of from[i + k - padding]
+ * weight[k]; `back`: of from[i - k + padding] weight[k]. All contiguous. */
 struct plim_depthwise_args {
-    struct plim_cuda_flat_operand to, from, weight;
+    struct plim_cuda_flat_operand to, from, weight, bias;
     uint64_t elements;
     struct plim_divider to_length, channels;
     int64_t from_length, kernel, padding;

@@ -114,7 +114,7 @@ PLIM_KERNEL(depthwise, plim_depthwise_args, PLIM_CONVOLUTION_THREADS)
         uint64_t row = plim_divide(n, &args.to_length);
         int64_t i = (int64_t)(n - row * args.to_length.divisor);
         int64_t channel = (int64_t)(row - plim_divide(row, &args.channels) * args.channels.divisor);
-        float sum = 0;
+        float sum = args.bias.data ? load_float(args.bias.data, args.bias.dtype, channel) : 0;
         for (int64_t k = 0; k < args.kernel; k++) {
             int64_t at = args.back ? i - k + args.padding : i + k - args.padding;
             if (at < 0 || at >= args.from_length) continue;
