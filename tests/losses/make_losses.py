@@ -8,6 +8,7 @@
     make_losses.py gemma4 > gemma4.jsonl                (gemma4's text, and whole models)
     make_losses.py seq2seq > seq2seq.jsonl              (an encoder and a decoder; speech, barts: some of them)
     make_losses.py deberta > deberta.jsonl
+    make_losses.py mamba > mamba.jsonl                  (layers of Mamba-2)
     make_losses.py classifiers > classifiers.jsonl      (decoders whose last token that is no padding is classified)
     make_losses.py encoders [CLASS ...] > encoders.jsonl   (encoders' tasks that are not in losses.jsonl, and later encoders)
 
@@ -130,10 +131,10 @@ def as_made(parameters):
     last = ("cls.predictions.bias", *["lm_head.bias"] * (not is_linear))
     ordered, own = [], []
     for name, p in parameters:
-        if name.endswith((".sinks", ".dt_bias", ".A_log", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
+        if name.endswith((".sinks", ".dt_bias", ".A_log", ".mamba.D", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
             own.append((name, p))
             continue
-        if not any(part in name for part in (".self_attn.", ".conv1d.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
+        if not any(part in name for part in (".self_attn.", ".conv1d.", ".mamba.in_proj.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     ordered = own_behind(ordered)
@@ -172,7 +173,7 @@ def build(case):
             else:
                 from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name and ".visual." not in name
                 from_zero = "gemma" in case["hf"]["model_type"] and "gemma4" not in case["hf"]["model_type"]
-                ones = name.endswith(("weight", "scale", "lambda_1", "lambda_2")) and (not from_zero or ".vision_tower." in name)
+                ones = name.endswith(("weight", "scale", "lambda_1", "lambda_2", ".mamba.D")) and (not from_zero or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):
@@ -207,6 +208,8 @@ def losses(case):
         inputs = with_target(case, model.config, ids)
     if case.get("padded"):
         inputs["attention_mask"] = mask_of(ids)
+        if model.config.model_type == "granitemoehybrid":  # a collator of decoders hides the label, too
+            inputs["labels"] = torch.where(inputs["attention_mask"] == 0, -100, ids)
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -383,6 +386,24 @@ def further(families):
             yield dict({**plain, "batch": 2, "seq": 150}, hf=hf)
 
 
+def mamba():
+    """Rows of one chunk and of several, whole and cut, with groups, biases and experts; masks that hide tokens; adapters."""
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    hybrid = next(hf for hf in FURTHER if hf["model_type"] == "granitemoehybrid")
+    small = dict(hybrid, layer_types=["linear_attention", "full_attention"], position_embedding_type=None,
+                 mamba_n_groups=1, mamba_d_state=10, mamba_chunk_size=16, rope_parameters=default_rope())
+    odd = dict(small, layer_types=["attention", "mamba"], position_embedding_type="rope", mamba_n_groups=2, mamba_expand=3,
+               mamba_n_heads=6, mamba_d_conv=3, mamba_conv_bias=False, mamba_proj_bias=True)
+    experts = dict(small, mamba_n_groups=4, intermediate_size=24, num_local_experts=6, num_experts_per_tok=3,
+                   mamba_chunk_size=40)
+    for hf in (small, odd, experts):
+        yield dict(plain, hf=hf)
+        yield dict({**plain, "attention": "eager", "checkpointing": "full"}, hf=hf, padded=True)
+        yield dict({**plain, "batch": 2, "seq": 48, "clip": True}, hf=hf)
+        yield dict({**plain, "checkpointing": "full"}, hf=hf, lora=dict(r=4, target_modules=["q_proj", "in_proj", "out_proj"]))
+
+
 def of_experts(families):
     """All weights, and adapters with a recomputed forward."""
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", accumulation=1, clip=False, batch=3, seq=37)
@@ -423,7 +444,7 @@ def main():
     torch.set_num_threads(1)
     asked = sys.argv[1:]
     kinds = {"speech": speech, "barts": barts, "gemma4": gemma4, "deberta": deberta, "seq2seq": seq2seq, "vision": vision,
-             "classifiers": classifiers}
+             "mamba": mamba, "classifiers": classifiers}
     of_families = {"further": further, "experts": of_experts, "encoders": encoders}
     if asked and asked[0] in of_families:
         made = of_families[asked[0]](asked[1:])
@@ -446,6 +467,7 @@ def main():
         name += "/own" if case["hf"].get("share_att_key") is False else ""
         name += "/plain" if case["hf"].get("relative_attention") is False else ""
         name += "/gated" if case["hf"].get("feed_forward_proj") else ""
+        name += f"/groups{case['hf']['mamba_n_groups']}" if "mamba_n_groups" in case["hf"] else ""
         name += "/padded" if case.get("padded") else ""
         name += f"/e{case['hf']['encoder_layers']}" if "encoder_layers" in case["hf"] else ""
         name += f"/i{case['images']}" if "images" in case else ""

@@ -51,6 +51,9 @@ static const struct refusal {
         {"model: {family: ernie4_5_moe}\ntrain: {world: 2, sharding: fsdp}\n",
          "s.yaml:1:17: a plain loop with ZeRO or FSDP2 with ernie4_5_moe is not supported (plimsoll exec runs any "
          "training program)"},
+        {"model: {family: granitemoehybrid}\ntrain: {causal_conv1d: true}\n",
+         "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of granitemoehybrid is not "
+         "supported, expected false (plimsoll exec runs any training program)"},
         {"model: {family: granitemoehybrid}\ntrain: {loop: trl-sft}\n",
          "s.yaml:1:17: trl-sft with granitemoehybrid is not supported (plimsoll exec runs any training program)"},
         {"model: {family: llama, hidden_act: xielu}\n",
@@ -64,20 +67,23 @@ static const struct refusal {
       {"{\"model_type\": \"lfm2\", \"conv_bias\": true}",
        "config.json:1:37: conv_bias: biases of convolutions are not supported, expected false (plimsoll exec runs "
        "any training program)"},
-      {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"layer_types\": [\"attention\", \"mamba\"]}",
-       "config.json:1:89: granitemoehybrid with mamba layers (all that are not attention in layer_types) is not "
-       "supported (plimsoll exec runs any training program)"},
-      {"{\"model_type\": \"granitemoehybrid\"}",
-       "config.json:1:1: granitemoehybrid with mamba layers (all that are not attention in layer_types) is not "
-       "supported (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 3, \"layer_types\": [\"attention\"]}",
        "config.json:1:75: layer_types has 1 entries, expected num_hidden_layers = 3"},
-      {"{\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"attention\"], \"num_local_experts\": 4}",
-       "config.json:1:87: granitemoehybrid with experts (num_local_experts, by default 8) is not supported, expected "
-       "0 (plimsoll exec runs any training program)"},
-      {"{\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"full_attention\"], \"num_local_experts\": 0}",
-       "config.json:1:1: granitemoehybrid without positions (position_embedding_type) is not supported, expected "
-       "rope (plimsoll exec runs any training program)"},
+      {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 1, \"layer_types\": [\"conv\"]}",
+       "config.json:1:76: layer_types is 'conv', expected full_attention, linear_attention, attention or mamba"},
+      {"{\"model_type\": \"granitemoehybrid\", \"mamba_n_heads\": 96}",
+       "config.json:1:53: mamba_n_heads is 96 and mamba_d_head 85, expected heads as wide as mamba_expand * "
+       "hidden_size = 8192 together"},
+      {"{\"model_type\": \"granitemoehybrid\", \"mamba_n_groups\": 3}",
+       "config.json:1:54: mamba_n_heads is 128 and mamba_n_groups is 3, expected groups that divide it"},
+      {"{\"model_type\": \"granitemoehybrid\", \"hidden_act\": \"gelu\"}",
+       "config.json:1:50: hidden_act is another function than silu, which is not supported beside Mamba-2 layers, "
+       "expected silu"},
+      {"{\"model_type\": \"granitemoehybrid\", \"num_experts_per_tok\": 0}",
+       "config.json:1:59: num_experts_per_tok is 0 for 8 experts, expected 1 or more"},
+      {"{\"model_type\": \"granitemoehybrid\", \"output_router_logits\": true}",
+       "config.json:1:60: output_router_logits: the load-balancing loss is not supported, expected false (plimsoll "
+       "exec runs any training program)"},
 };
 
 static void check(const char *name, const struct refusal *cases, size_t count)
@@ -112,4 +118,21 @@ Test(spec_families, convolutions_stand_where_no_layer_attends)
                    &s);
     cr_expect(eq(u8, s.model.layer_is_linear[0], false));
     cr_expect(eq(u8, s.model.layer_is_linear[1], true));
+}
+
+/* Older configs call layers mamba and attention, and their list layers_block_type; published ones without experts have
+ * num_experts_per_tok 0. */
+Test(spec_families, mamba_layers_have_older_names)
+{
+    struct plim_spec s;
+    spec_load_text("config.json",
+                   "{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 3, \"mamba_d_head\": \"auto\", "
+                   "\"num_local_experts\": 0, \"num_experts_per_tok\": 0, \"position_embedding_type\": \"nope\", "
+                   "\"layers_block_type\": [\"mamba\", \"attention\", \"linear_attention\"]}",
+                   &s);
+    bool expected[] = {true, false, true};
+    cr_expect(eq(int, memcmp(s.model.layer_is_linear, expected, sizeof(expected)), 0));
+    cr_expect(eq(i64, s.model.linear_value_dim, 64)); /* 2 * 4096 / 128 */
+    cr_expect(eq(i64, s.model.experts_per_token, 0));
+    cr_expect(eq(u8, s.model.layer_is_nope[1], true));
 }

@@ -110,11 +110,17 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (needs_window && !m->sliding_window) m->sliding_window = 64;
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
+    if (m->mamba_chunk) { /* heads as wide as the layer together */
+        m->linear_value_heads = 2 * m->mamba_expand;
+        m->hidden_size *= 2, m->linear_value_dim = m->hidden_size / 2, m->linear_key_heads = 2;
+        m->activation = PLIM_ACTIVATION_SILU;
+        if (!m->experts_per_token || m->experts_per_token > m->experts) m->experts_per_token = m->experts > 0;
+    }
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
     if (info->layer_types && (info->needs_layer_types || between(state, 0, 1))) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
-        m->sliding_window = info->linear || info->convolves ? 0 : 100;
+        m->sliding_window = plim_family_mixes(info) ? 0 : 100;
         for (int64_t i = 0; i < m->layers; i++) plim_model_layer_types(m)[i] = between(state, 0, 1) && i;
     }
 }

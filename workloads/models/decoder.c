@@ -134,8 +134,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
                "computes the experts one by one (a program runs under exec)";
     if (is_unaligned(config, setting))
         return config->linear_value_heads
-                   ? "experts beside linear attention need multiples of 8 linear_num_value_heads under ZeRO 1 or 2: "
-                     "PyTorch multiplies them from aligned addresses alone"
+                   ? "experts beside linear attention or Mamba-2 layers need multiples of 8 linear_num_value_heads "
+                     "(mamba_n_heads) under ZeRO 1 or 2: PyTorch multiplies them from aligned addresses alone"
                    : "gpt_oss under ZeRO 1 or 2 needs multiples of 8 heads and of 8 experts: PyTorch multiplies them "
                      "from aligned addresses alone";
     bool is_reentrant = setting->checkpointing == PLIM_CHECKPOINTING_FULL && setting->use_reentrant;

@@ -90,14 +90,15 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
     int64_t i = l - m->layers;
     bool is_other = c->layer_is_linear[i], norms_first = traits_of(m)->norms_first;
     bool is_sparse = plim_model_layer_has_experts(c, i);
-    bool attends_last = traits_of(m)->attends_last;
+    bool attends_last = traits_of(m)->attends_last, mamba = traits_of(m)->mamba;
     if (c->key_rank) latent_attention_build(e, m, l);
-    else if (is_other) (traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
+    else if (is_other && !mamba) (traits_of(m)->convolves ? short_conv_build : delta_net_build)(e, m, l);
     else if (!attends_last) build_attention(e, m, l);
     if (norms_first) build_norms(e, m, l);
     (is_sparse ? experts_build : build_mlp)(e, m, l);
+    if (is_sparse && mamba) build_mlp(e, m, l);
     if (!norms_first) build_norms(e, m, l);
-    if (attends_last) build_attention(e, m, l);
+    if (attends_last) (is_other ? mamba_build : build_attention)(e, m, l);
 }
 
 static void build_last_norm(struct engine *e, struct decoder *m)
@@ -112,14 +113,14 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     const struct llama_traits *t = traits_of(m);
     bool local = t->two_rotaries && decoder_has_layers(m, true);
-    bool global = !t->two_rotaries || decoder_has_layers(m, false);
+    bool global = t->mamba ? c->position_use == PLIM_POSITIONS_ROPE : !t->two_rotaries || decoder_has_layers(m, false);
     if (global) decoder_create_rotary(e, m, c->rope, &m->rotary);
     if (local) decoder_create_rotary(e, m, PLIM_ROPE_DEFAULT, &m->rotary_local);
     if (t->norm_last) build_last_norm(e, m);
-    delta_net_initialise(e, m);
+    (t->mamba ? mamba_initialise : delta_net_initialise)(e, m);
     if (local && global)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
-    else
+    else if (local || global)
         nn_rotary_initialise(e, local ? &m->rotary_local : &m->rotary);
     m->rotary.fp32 = m->rotary_local.fp32 = t->rotates_in_fp32;
     m->rotary.pairs = t->pairs;
@@ -361,7 +362,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *qkv[3], *gate = NULL, *all = NULL;
     *weights = NULL;
     if (b->m->config->layer_is_linear[b->layer - b->m->layers])
-        return (t->convolves ? short_conv : delta_net)(e, b, x);
+        return (t->convolves ? short_conv : t->mamba ? mamba : delta_net)(e, b, x);
     if (b->m->config->key_rank) return latent_attention(e, b, x, weights);
     nn_begin(e);
     if (t->fused)
@@ -466,24 +467,33 @@ static struct tensor *parallel_block(struct engine *e, const struct block_call *
     return y;
 }
 
+/* granitemoehybrid: the experts' result, named, which is a variable of the block, plus the MLP's of the same x. */
+static struct tensor *mlp_beside_experts(struct engine *e, const struct block_call *b, struct tensor *x,
+                                         struct tensor **experts)
+{
+    *experts = tensor_keep(experts_block(e, b, x, NULL));
+    nn_begin(e);
+    return op_add(e, *experts, nn_end(e, dense(e, b, x)));
+}
+
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     if (traits_of(b->m)->parallel) return parallel_block(e, b, x);
+    bool is_beside = traits_of(b->m)->mamba && b->layer->router;
     double p = traits_of(b->m)->drops_inside ? 0 : b->m->config->dropout_residual; /* phi3's is a module */
     struct tensor *(*dropout)(struct engine *, struct tensor *, double) =
         traits_of(b->m)->fused ? nn_dropout : op_dropout;
-    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
+    struct tensor *weights, *experts = NULL, *residual = tensor_ref(x), *h = tensor_ref(x);
     norm(e, b, BEFORE_ATTENTION, &h);
     tensor_set(e, &h, attention(e, b, h, &weights));
     norm(e, b, BEHIND_ATTENTION, &h);
     tensor_set(e, &h, join(e, b, residual, dropout(e, h, p)));
     tensor_set(e, &residual, h);
     norm(e, b, BEFORE_MLP, &h);
-    tensor_set(e, &h, mlp(e, b, h, &weights));
+    tensor_set(e, &h, is_beside ? mlp_beside_experts(e, b, h, &experts) : mlp(e, b, h, &weights));
     norm(e, b, BEHIND_MLP, &h);
     tensor_set(e, &h, join(e, b, residual, dropout(e, h, p)));
-    tensor_drop(e, residual);
-    tensor_drop(e, weights);
+    tensor_drop_all(e, residual, weights, experts);
     return tensor_yield(h);
 }
 

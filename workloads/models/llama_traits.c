@@ -36,7 +36,7 @@ const struct llama_traits plim_llama_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_SMOLLM3] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_GRANITE] = {.norm = NORM_RMS, .places = PRE},
     [PLIM_FAMILY_GRANITEMOEHYBRID] = {.norm = NORM_RMS, .places = PRE, .norms_first = true, .attends_last = true,
-                                      .fused_mlp = true, .gates_first = true},
+                                      .fused_mlp = true, .gates_first = true, .mamba = true},
     [PLIM_FAMILY_OLMO] = {.norm = NORM_LAYER_FP32, .places = PRE, .rotates_in_fp32 = true},
     [PLIM_FAMILY_OLMO3] = {.norm = NORM_RMS_OLMO,
                            .places = POST,

@@ -44,6 +44,7 @@ struct llama_traits {
     bool attends_last; /* its attention is constructed after its MLP */
     bool gates_first;  /* with fused_mlp: activation(gate) * up, in this order */
     bool convolves; /* short convolutions instead of most attentions */
+    bool mamba;     /* Mamba-2 layers instead of most attentions; experts are beside the MLP, not instead of it */
     bool projects_first; /* all three projections run before their results are viewed as heads */
     bool head_bias; /* the head has a bias if attention_bias is set */
     bool norm_last; /* the final norm is constructed after the rotary embedding */

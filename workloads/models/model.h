@@ -40,6 +40,8 @@ struct decoder_layer {
                                                          * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* linear attention: (channels, 1, taps), (value heads) twice, or NULL */
+    struct tensor *conv_bias, *skip; /* mamba: (channels) or NULL, and D, (heads); its other parts are linear
+                                      * attention's: in_qkv computes the gate, x, B, C and the step sizes */
     struct tensor *xielu[4]; /* apertus: parameters alpha_p and alpha_n, (1), and buffers beta and eps; otherwise
                               * NULL */
     struct linear attention_gate; /* afmoe: attention's result is multiplied by the sigmoid of its result */
@@ -533,6 +535,13 @@ void delta_net_build(struct engine *e, struct decoder *m, struct decoder_layer *
 void delta_net_initialise(struct engine *e, const struct decoder *m);
 /* Runs it: x (B, S, H) lent -> (B, S, H) floating. */
 struct tensor *delta_net(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* --- Mamba-2 layers (mamba.c) ------------------------------------------------------------------- */
+
+/* The same for the module that replaces attention in a Mamba-2 layer (GraniteMoeHybridMambaLayer). */
+void mamba_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+void mamba_initialise(struct engine *e, const struct decoder *m);
+struct tensor *mamba(struct engine *e, const struct block_call *b, struct tensor *x);
 
 /* --- latent attention (latent_attention.c) ------------------------------------------------------ */
 

@@ -41,6 +41,15 @@
     BLOCK("mlp.gate", router, WEIGHT),                                                             \
         BLOCK("mlp.gate.moe_statics.e_score_correction_bias", router_correction, PARAMETER), EXPERTS, \
         SHARED_MLP
+#define GRANITEMOE_EXPERTS                                                                         \
+    BLOCK("block_sparse_moe.router", router, WEIGHT),                                              \
+        BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),                \
+        BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER)
+#define MAMBA(path)                                                                                \
+    BLOCK(path ".dt_bias", dt_bias, PARAMETER), BLOCK(path ".A_log", a_log, PARAMETER),            \
+        BLOCK(path ".D", skip, PARAMETER), BLOCK(path ".conv1d", conv, WEIGHT),                    \
+        BLOCK(path ".conv1d.bias", conv_bias, PARAMETER), BLOCK(path ".in_proj", in_qkv, LINEAR),  \
+        BLOCK(path ".norm", linear_norm, NORM), BLOCK(path ".out_proj", linear_out, LINEAR)
 #define LINEAR_ATTENTION                                                                           \
     BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
         BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
@@ -150,19 +159,10 @@ static const struct module afmoe_block[] = {ATTENTION,
                                             SHARED_MLP,
                                             EXPERTS,
                                             {0}};
-static const struct module granitemoe_block[] = {
-    PROJECTIONS,
-    TWO_NORMS,
-    BLOCK("block_sparse_moe.router", router, WEIGHT),
-    BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),
-    BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER),
-    {0}};
-static const struct module granitemoehybrid_block[] = {BLOCK("input_layernorm", norm[0], NORM),
-                                                       BLOCK("post_attention_layernorm", norm[2], NORM),
-                                                       BLOCK("shared_mlp.input_linear", gate_up, LINEAR),
-                                                       BLOCK("shared_mlp.output_linear", down, LINEAR),
-                                                       PROJECTIONS,
-                                                       {0}};
+static const struct module granitemoe_block[] = {PROJECTIONS, TWO_NORMS, GRANITEMOE_EXPERTS, {0}};
+static const struct module granitemoehybrid_block[] = {
+    TWO_NORMS, GRANITEMOE_EXPERTS, BLOCK("shared_mlp.input_linear", gate_up, LINEAR),
+    BLOCK("shared_mlp.output_linear", down, LINEAR), MAMBA("mamba"), PROJECTIONS, {0}};
 static const struct module qwen2_moe_block[] = {ATTENTION,
                                                 SHARED_EXPERT,
                                                 TWO_NORMS,

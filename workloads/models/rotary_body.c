@@ -98,7 +98,7 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
         nn_begin(e); /* its results need no gradient */
         nn_rotary(e, rotary[kind], positions, dtype, &calls[kind].cos, &calls[kind].sin);
     }
-    if (m->rotary_local.dim) return;
+    if (m->rotary_local.dim || !m->rotary.dim) return;
     calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
     if (calls[FULL].sin) calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
 }

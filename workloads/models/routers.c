@@ -4,6 +4,7 @@
 
 /* --- traits ----------------------------------------------------------------------------------- */
 
+#define GRANITEMOE {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true}
 static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_OSS] = {.ranks_logits = true, .tells_weights = true, .has_bias = true, .transposed = true,
                              .clamps_gate = true},
@@ -23,7 +24,8 @@ static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LFM2_MOE] = {.by_sigmoid = true, .experts_first = true},
     [PLIM_FAMILY_MINIMAX_M2] = {.by_wide_sigmoid = true},
     [PLIM_FAMILY_AFMOE] = {.has_linear = true},
-    [PLIM_FAMILY_GRANITEMOE] = {.ranks_logits = true, .widens_logits = true, .weights_as_rows = true},
+    [PLIM_FAMILY_GRANITEMOE] = GRANITEMOE,
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = GRANITEMOE,
 };
 
 const struct experts_traits *experts_traits_of(const struct decoder *m)

@@ -203,9 +203,9 @@ static void put_tower_last(const struct decoder *m, struct tensor **states, size
 }
 
 /* Moves the parameters that modules have themselves after those of their children: of gpt_oss's attention, which the
- * router follows; of linear attention, which the MLP or the router follows; of gemma3's projector, which the text
- * follows; the positions of gemma4's tower after its patch embedding; the scale of attention in the audio tower before
- * its buffer; a router's correction. */
+ * router follows; of linear attention, which the MLP or the router follows; of a Mamba-2 layer, the last of its block;
+ * of gemma3's projector, which the text follows; the positions of gemma4's tower after its patch embedding; the scale
+ * of attention in the audio tower before its buffer; a router's correction. */
 static void put_own_last(const struct decoder *m, struct tensor **states, size_t count)
 {
     const struct tensor *behind = m->head != m->embedding ? m->head : NULL; /* follows gemma4_unified's positions */
@@ -225,8 +225,10 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
         bool is_of_child = l->router_correction && l->router_correction->is_parameter && !is_of_block;
         if (is_of_child) put_before(states, count, l->router, l->experts_gate_up);
         put_before(states, count, l->sinks, l->router);
-        put_before(states, count, l->dt_bias, l->router ? l->router : l->gate.weight);
-        put_before(states, count, l->a_log, l->router ? l->router : l->gate.weight);
+        const struct tensor *behind_block = i + 1 < m->config->layers ? l[1].norm[0].weight : m->final_norm.weight;
+        const struct tensor *of_mlp = l->router ? l->router : l->gate.weight;
+        struct tensor *const own[] = {l->dt_bias, l->a_log, l->skip};
+        for (int k = 0; k < 3; k++) put_before(states, count, own[k], l->skip ? behind_block : of_mlp);
     }
 }
 

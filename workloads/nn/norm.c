@@ -61,11 +61,25 @@ static struct tensor *gated(struct engine *e, const void *module, struct tensor 
     return tensor_yield(y);
 }
 
+static struct tensor *gated_first(struct engine *e, const void *module, struct tensor *x)
+{
+    const struct gated_norm *g = module;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32)), *variance;
+    tensor_set(e, &h, op_mul(e, h, op_silu(e, op_to(e, g->gate, PLIM_F32))));
+    struct tensor *scaled = normed(e, h, &variance);
+    tensor_drop(e, h);
+    struct tensor *y = tensor_keep(op_mul(e, g->norm->weight, op_to(e, scaled, dtype)));
+    tensor_drop_all(e, scaled, variance);
+    return tensor_yield(y);
+}
+
 struct tensor *nn_norm_gated(struct engine *e, const struct norm *n, struct tensor *x, struct tensor *gate)
 {
     if (e->halted) return op_halted(e, 1, &x);
     const struct gated_norm g = {n, gate};
-    return nn_run(e, (struct tensor *const[]){n->weight, NULL}, NN_NORM, gated, &g, x);
+    return nn_run(e, (struct tensor *const[]){n->weight, NULL}, NN_NORM,
+                  n->kind == NORM_RMS_GATED_FIRST ? gated_first : gated, &g, x);
 }
 
 /* The same in fp32 until the end, with weight + 1. */

@@ -35,6 +35,8 @@ enum { SCORES_TURNED = PLIM_SCORES_COUNT };
 static const char *const score_names[] = {"none", "c2p", "p2c", "p2c|c2p", "c2p|p2c"};
 /* Indexed by enum plim_position_kind */
 static const char *const position_names[PLIM_POSITIONS_COUNT] = {"absolute", "rotary"};
+/* Indexed by enum plim_position_use */
+static const char *const position_use_names[PLIM_POSITION_USE_COUNT] = {"nope", "rope"};
 /* Indexed by enum plim_distance_norm */
 static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_norm"};
 
@@ -52,6 +54,7 @@ static const char *const distance_names[PLIM_DISTANCE_COUNT] = {"none", "layer_n
 #define OF_POSITION_SCORES OF_NAMES(score_names)
 #define OF_DISTANCE_NORM OF_NAMES(distance_names)
 #define OF_POSITION_KIND OF_NAMES(position_names)
+#define OF_POSITION_USE OF_NAMES(position_use_names)
 #define OF_POOLING OF_NAMES(plim_pooling_names)
 #define OF_FAMILY OF_NAMES(plim_family_names)
 
@@ -104,7 +107,7 @@ bool plim_family_has_task(enum plim_family family, enum plim_task task)
 const char *plim_family_other_layers(enum plim_family family)
 {
     const struct plim_family_info *info = plim_family_info(family);
-    return info->convolves ? "conv" : info->linear ? "linear_attention" : "sliding_attention";
+    return info->convolves ? "conv" : plim_family_mixes(info) ? "linear_attention" : "sliding_attention";
 }
 
 bool plim_family_is_decoder(enum plim_family family)
@@ -186,6 +189,7 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
     struct plim_yaml_node joined;
     bool is_side = key->field == PLIM_FIELD_VISION_IMAGE || key->field == PLIM_FIELD_VISION_PATCH;
     if (is_side) node = one_of_two(node);
+    if (key->field == PLIM_FIELD_MAMBA_HEAD_DIM && plim_yaml_is_text(node, "auto")) return PLIM_OK; /* derived */
     bool is_list = key->field == PLIM_FIELD_POSITION_SCORES && node->kind == PLIM_YAML_SEQUENCE;
     if (is_list) join_words(node, words, sizeof(words), &joined);
     if (is_list) node = &joined;

@@ -194,8 +194,11 @@
     X(SEEING, seeing, SEEING, 0, 0, "use_bidirectional_attention", "",                                                \
       "vision: tokens of an image attend to each other in both directions in sliding-window layers")                  \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")                                 \
+    X(ANY_EXPERTS, experts, INT, 0, 1023, "num_experts", "experts", "experts of a layer; 0: none")                    \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",                           \
       "experts that a token is routed to")                                                                            \
+    X(ANY_EXPERTS_PER_TOKEN, experts_per_token, INT, 0, 1023, "num_experts_per_tok", "experts",                       \
+      "experts that a token is routed to; without experts: not read")                                                 \
     X(EXPERT_SIZE, expert_size, INT, 1, 1 << 22, "moe_intermediate_size", "elements", "width of an expert's MLP")     \
     X(SHARED_EXPERT_SIZE, shared_expert_size, INT, 1, 1 << 22, "shared_expert_intermediate_size", "elements",         \
       "width of the shared expert, an MLP that reads every token")                                                    \
@@ -267,6 +270,25 @@
       "width of a query or key head of linear attention")                                                             \
     X(LINEAR_VALUE_DIM, linear_value_dim, INT, 1, 1 << 16, "linear_value_head_dim", "elements",                       \
       "width of a value head of linear attention")                                                                    \
+    X(MAMBA_HEADS, linear_value_heads, INT, 1, 1 << 16, "mamba_n_heads", "heads", "heads of a Mamba-2 layer")         \
+    X(MAMBA_GROUPS, linear_key_heads, INT, 1, 1 << 16, "mamba_n_groups", "groups",                                    \
+      "groups of a Mamba-2 layer's heads, which share B and C")                                                       \
+    X(MAMBA_STATE, linear_key_dim, INT, 1, 1 << 16, "mamba_d_state", "elements",                                      \
+      "state size of a Mamba-2 layer")                                                                                \
+    X(MAMBA_HEAD_DIM, linear_value_dim, INT, 1, 1 << 16, "mamba_d_head", "elements",                                  \
+      "width of a Mamba-2 head; auto: mamba_expand * hidden_size / mamba_n_heads")                                    \
+    X(MAMBA_KERNEL, linear_kernel, INT, 1, 1 << 10, "mamba_d_conv", "tokens",                                         \
+      "kernel size of a Mamba-2 layer's convolution")                                                                 \
+    X(MAMBA_EXPAND, mamba_expand, INT, 1, 1 << 10, "mamba_expand", "",                                                \
+      "width of a Mamba-2 layer over hidden_size")                                                                    \
+    X(MAMBA_CHUNK, mamba_chunk, INT, 1, 1 << 20, "mamba_chunk_size", "tokens",                                        \
+      "tokens of a chunk in a Mamba-2 layer's scan, whose largest tensors grow with it")                              \
+    X(MAMBA_CONV_BIAS, mamba_conv_bias, BOOL, 0, 0, "mamba_conv_bias", "",                                            \
+      "bias of a Mamba-2 layer's convolution")                                                                        \
+    X(MAMBA_PROJ_BIAS, mamba_proj_bias, BOOL, 0, 0, "mamba_proj_bias", "",                                            \
+      "biases of a Mamba-2 layer's projections")                                                                      \
+    X(POSITION_USE, position_use, POSITION_USE, 0, 0, "position_embedding_type", "",                                  \
+      "rotary embeddings (rope), or no positions")                                                                    \
     X(FULL_INTERVAL, full_interval, INT, 1, 1 << 20, "full_attention_interval", "layers",                             \
       "every n-th layer has full attention, the others linear attention")                                             \
     X(NEW_ARCHITECTURE, new_architecture, BOOL, 0, 0, "new_decoder_architecture", "",                                 \
@@ -342,7 +364,8 @@ enum plim_sliding_rule {
 enum plim_nope_rule {
     PLIM_NOPE_NONE,
     PLIM_NOPE_INTERVAL, /* every no_rope_layer_interval-th, or as no_rope_layers says */
-    PLIM_NOPE_FULL      /* layers with full attention, if there is a window */
+    PLIM_NOPE_FULL,     /* layers with full attention, if there is a window */
+    PLIM_NOPE_KEY       /* all, unless position_embedding_type is rope */
 };
 
 struct plim_family_info {
@@ -354,6 +377,7 @@ struct plim_family_info {
     bool needs_layer_types;  /* and has to */
     bool linear;             /* layers have linear or full attention; else windowed or full attention */
     bool convolves;          /* layers are short convolutions, or have full attention */
+    bool mamba;              /* layers are Mamba-2 layers, or have full attention */
     enum plim_activation activation; /* of the MLP, if there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool counts_positions;   /* positions start after pad_token_id, and count only tokens that are not padding */
@@ -392,6 +416,12 @@ struct plim_family_info {
 /* The parts of a model that Liger's kernels replace. */
 struct plim_liger_patches plim_family_liger(const struct plim_model_config *config,
                                             const struct plim_train_setting *setting);
+
+/* True if layers have full attention or something else than attention, not a window. */
+static inline bool plim_family_mixes(const struct plim_family_info *info)
+{
+    return info->linear || info->convolves || info->mamba;
+}
 
 const struct plim_field_info *plim_field_info(enum plim_field field);
 const struct plim_family_info *plim_family_info(enum plim_family family);
@@ -461,7 +491,7 @@ const char *plim_family_other_layers(enum plim_family family);
 static inline bool *plim_model_layer_types(struct plim_model_config *model)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
-    return info->linear || info->convolves ? model->layer_is_linear : model->layer_is_sliding;
+    return plim_family_mixes(info) ? model->layer_is_linear : model->layer_is_sliding;
 }
 
 #endif

@@ -211,10 +211,11 @@ static const struct plim_family_key glm4_moe_lite_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
-/* The dense form alone: no layer is mamba, and none has experts. */
+/* intermediate_size is that of an expert, shared_intermediate_size that of the MLP in each layer. */
 static const struct plim_family_key granitemoehybrid_keys[] = {
     KEY("vocab_size", VOCAB_SIZE, "32000"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", EXPERT_SIZE, "11008"),
     KEY("num_hidden_layers", LAYERS, "32"),
     KEY("num_attention_heads", HEADS, "32"),
     NUL("num_key_value_heads", KV_HEADS, "null"),
@@ -229,7 +230,19 @@ static const struct plim_family_key granitemoehybrid_keys[] = {
     KEY("logits_scaling", LOGITS_SCALING, "1.0"),
     KEY("residual_multiplier", RESIDUAL_MULTIPLIER, "1.0"),
     KEY("attention_multiplier", ATTENTION_MULTIPLIER, "1.0"),
+    KEY("num_local_experts", ANY_EXPERTS, "8"),
+    KEY("num_experts_per_tok", ANY_EXPERTS_PER_TOKEN, "2"),
     KEY("shared_intermediate_size", INTERMEDIATE_SIZE, "1024"),
+    NUL("position_embedding_type", POSITION_USE, "null"),
+    KEY("mamba_n_heads", MAMBA_HEADS, "128"),
+    KEY("mamba_n_groups", MAMBA_GROUPS, "1"),
+    KEY("mamba_d_state", MAMBA_STATE, "256"),
+    KEY("mamba_d_head", MAMBA_HEAD_DIM, NULL),
+    KEY("mamba_d_conv", MAMBA_KERNEL, "4"),
+    KEY("mamba_expand", MAMBA_EXPAND, "2"),
+    KEY("mamba_chunk_size", MAMBA_CHUNK, "256"),
+    KEY("mamba_conv_bias", MAMBA_CONV_BIAS, "true"),
+    KEY("mamba_proj_bias", MAMBA_PROJ_BIAS, "false"),
 };
 
 #define LATENT_LINEARS \
@@ -246,9 +259,10 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
                               .head_dim_floors = true, .linears = LLAMA_LINEARS},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {KEYS(ernie4_5_moe_keys), .tasks = CAUSAL_ALONE, .rotary = true,
                                   .required = {PLIM_FIELD_KV_HEADS}, .linears = LLAMA_LINEARS},
-    [PLIM_FAMILY_GRANITEMOEHYBRID] = {KEYS(granitemoehybrid_keys), .tasks = CAUSAL_ALONE, .rotary = true,
-                                      .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "input_linear",
-                                                  "output_linear"}},
+    [PLIM_FAMILY_GRANITEMOEHYBRID] = {KEYS(granitemoehybrid_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
+                                      .mamba = true, .nope = PLIM_NOPE_KEY, .rotary = true,
+                                      .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "out_proj",
+                                                  "input_linear", "output_linear"}},
     [PLIM_FAMILY_LFM2_MOE] = {KEYS(lfm2_moe_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
                               .needs_layer_types = true, .convolves = true,
                               .activation = PLIM_ACTIVATION_SILU, .rotary = true,

@@ -69,8 +69,11 @@ static enum plim_status read_family(const struct plim_yaml *yaml, const enum pli
 static enum plim_status read_layer_types(const struct plim_place *place,
                                          const struct plim_yaml_node *node, struct plim_spec *spec)
 {
-    const char *const names[] = {"full_attention", plim_family_other_layers(spec->model_as_given.family)};
-    const struct plim_value type = {.type = PLIM_VALUE_ENUM, .names = names, .name_count = 2};
+    enum plim_family family = spec->model_as_given.family;
+    /* older configs of Mamba-2 layers have other names (remap_legacy_layer_types) */
+    const char *const names[] = {"full_attention", plim_family_other_layers(family), "attention", "mamba"};
+    size_t count = plim_family_info(family)->mamba ? 4 : 2;
+    const struct plim_value type = {.type = PLIM_VALUE_ENUM, .names = names, .name_count = count};
     if (plim_yaml_is_null(node)) {
         spec->layer_types_given = 0;
         return PLIM_OK;
@@ -85,7 +88,7 @@ static enum plim_status read_layer_types(const struct plim_place *place,
         int index = 0;
         enum plim_status st = plim_value_read(&type, place, node->items[i], &index);
         if (st != PLIM_OK) return st;
-        is_other[i] = index == 1;
+        is_other[i] = index % 2 == 1;
     }
     memcpy(plim_model_layer_types(&spec->model_as_given), is_other, sizeof(is_other));
     spec->layer_types_given = node->count;
@@ -290,7 +293,7 @@ static enum plim_status read_attention(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_MAMBA, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
              OF_DEEPSTACK, OF_WINDOWS };
 
 /* Keys that are not rows of a family's table. Of those that set the same field a later one takes precedence. */
@@ -304,6 +307,7 @@ static const struct special_key {
     {"layer_types", read_layer_types, OF_LAYER_TYPES,
      "a list of full_attention and sliding_attention, linear_attention or conv, one a layer",
      "each layer's type; default: the family's pattern (lfm2_moe has none)"},
+    {"layers_block_type", read_layer_types, OF_MAMBA, NULL, NULL},
     {"full_attn_idxs", read_attending, OF_CONVOLUTIONS, "a list of integers from 0 to 1023",
      "without layer_types: the layers with attention; the others are convolutions"},
     {"no_rope_layers", read_nope_layers, OF_NOPE, "a list of 1 or 0, one a layer or more",
@@ -338,6 +342,7 @@ static bool has_special(enum plim_family family, size_t special)
     switch (special_keys[special].whose) {
     case OF_ALL: return true;
     case OF_LAYER_TYPES: return info->layer_types;
+    case OF_MAMBA: return info->mamba;
     case OF_CONVOLUTIONS: return info->convolves && !info->needs_layer_types;
     case OF_NOPE: return info->nope == PLIM_NOPE_INTERVAL;
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
@@ -535,7 +540,6 @@ enum plim_status plim_hf_read(const struct plim_yaml *document, const enum plim_
     if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
     PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
     PLIM_TRY(plim_hf_refuse_unscaled(yaml, family, err));
-    PLIM_TRY(plim_hf_refuse_hybrid(yaml, family, err));
     spec->layer_types_given = spec->nope_layers_given = 0;
     PLIM_TRY(plim_family_info(family)->vision ? read_parts(yaml, spec, err)
                                               : read_known(yaml, yaml->root, "", false, spec, err));

@@ -66,7 +66,7 @@ static const char *const harmless_words[] = {
 #define OF_EXPERTS \
     OF(PLIM_FAMILY_MIXTRAL, PLIM_FAMILY_QWEN2_MOE, PLIM_FAMILY_QWEN3_MOE, PLIM_FAMILY_GPT_OSS, \
        PLIM_FAMILY_QWEN3_VL_MOE, PLIM_FAMILY_QWEN3_5_MOE_TEXT, PLIM_FAMILY_QWEN3_5_MOE, \
-       PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, \
+       PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, PLIM_FAMILY_GRANITEMOEHYBRID, \
        PLIM_FAMILY_AFMOE, PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, \
        PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, \
        PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
@@ -238,49 +238,6 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
     return plim_yaml_fail(yaml, map, err,
                           "its rotary embedding has no llama_4_scaling_beta and original_max_position_embeddings, "
                           "expected both, without which transformers fails to run ministral3");
-}
-
-/* Returns the first entry of a layer_types list that is not attention; NULL if all are */
-static const struct plim_yaml_node *other_layer(const struct plim_yaml_node *layers)
-{
-    for (size_t i = 0; i < layers->count; i++) {
-        const struct plim_yaml_node *kind = layers->items[i];
-        if (!plim_yaml_is_text(kind, "attention") && !plim_yaml_is_text(kind, "full_attention")) return kind;
-    }
-    return NULL;
-}
-
-enum plim_status plim_hf_refuse_hybrid(const struct plim_yaml *yaml, enum plim_family family, struct plim_error *err)
-{
-    if (family != PLIM_FAMILY_GRANITEMOEHYBRID) return PLIM_OK;
-    const struct plim_yaml_node *layers = plim_yaml_get(yaml->root, "layer_types"),
-                                *experts = plim_yaml_get(yaml->root, "num_local_experts"),
-                                *positions = plim_yaml_get(yaml->root, "position_embedding_type");
-    if (!layers) layers = plim_yaml_get(yaml->root, "layers_block_type");
-    bool is_list = layers && layers->kind == PLIM_YAML_SEQUENCE;
-    const struct plim_yaml_node *other = is_list ? other_layer(layers) : yaml->root;
-    const struct plim_yaml_node *all = plim_yaml_get(yaml->root, "num_hidden_layers");
-    double count, wanted;
-    bool is_short = is_list && all && plim_yaml_number(yaml, all, &wanted, NULL) == PLIM_OK &&
-                    (double)layers->count != wanted;
-    if (is_short)
-        return plim_yaml_fail(yaml, layers, err, "layer_types has %zu entries, expected num_hidden_layers = %g",
-                              layers->count, wanted);
-    if (other)
-        return plim_yaml_fail(yaml, other, err, "granitemoehybrid with mamba layers (all that are not attention in "
-                                                "layer_types) is not supported (plimsoll exec runs any training "
-                                                "program)");
-    if (!experts || plim_yaml_number(yaml, experts, &count, NULL) != PLIM_OK || count != 0)
-        return plim_yaml_fail(yaml, experts ? experts : yaml->root, err, "granitemoehybrid with experts "
-                                                                         "(num_local_experts, by default 8) is not "
-                                                                         "supported, expected 0 (plimsoll exec runs "
-                                                                         "any training program)");
-    if (!plim_yaml_is_text(positions, "rope"))
-        return plim_yaml_fail(yaml, positions ? positions : yaml->root, err, "granitemoehybrid without positions "
-                                                                             "(position_embedding_type) is not "
-                                                                             "supported, expected rope (plimsoll "
-                                                                             "exec runs any training program)");
-    return PLIM_OK;
 }
 
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family, struct plim_error *err)

@@ -34,8 +34,4 @@ enum plim_status plim_hf_refuse_unscaled(const struct plim_yaml *yaml, enum plim
 enum plim_status plim_hf_read_text_class(const struct plim_yaml *text, enum plim_family *family,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* granitemoehybrid in another form than attention and an MLP in each layer, by rotary positions. */
-enum plim_status plim_hf_refuse_hybrid(const struct plim_yaml *yaml, enum plim_family family,
-                                       struct plim_error *err) PLIM_MUST_CHECK;
-
 #endif

@@ -40,9 +40,9 @@ void plim_model_nope_layers(const struct plim_model_config *model, bool *is_nope
     enum plim_nope_rule rule = plim_family_info(model->family)->nope;
     memset(is_nope, 0, PLIM_MAX_LAYERS * sizeof(*is_nope));
     for (int64_t i = 0; i < model->layers; i++)
-        is_nope[i] = rule == PLIM_NOPE_INTERVAL
-                         ? (i + 1) % model->no_rope_interval == 0
-                         : rule == PLIM_NOPE_FULL && model->sliding_window > 0 && !model->layer_is_sliding[i];
+        is_nope[i] = rule == PLIM_NOPE_INTERVAL ? (i + 1) % model->no_rope_interval == 0
+                     : rule == PLIM_NOPE_KEY    ? model->position_use == PLIM_POSITIONS_NOPE
+                     : rule == PLIM_NOPE_FULL && model->sliding_window > 0 && !model->layer_is_sliding[i];
 }
 
 void plim_model_linear_layers(const struct plim_model_config *model, bool *is_linear)
@@ -50,6 +50,7 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
     memset(is_linear, 0, PLIM_MAX_LAYERS * sizeof(*is_linear));
     for (int64_t i = 0; i < model->layers && model->full_interval; i++)
         is_linear[i] = (i + 1) % model->full_interval != 0;
+    for (int64_t i = 0; i < model->layers && model->mamba_chunk; i++) is_linear[i] = true;
 }
 
 bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer)
@@ -108,6 +109,14 @@ static void take_text(struct plim_model_config *model)
     if (model->text_ties_otherwise) model->tie_word_embeddings = !model->tie_word_embeddings;
 }
 
+/* GraniteMoeHybridConfig.__post_init__() */
+static void derive_mamba(struct plim_model_config *model)
+{
+    if (!model->linear_value_dim)
+        model->linear_value_dim = model->mamba_expand * model->hidden_size / model->linear_value_heads;
+    if (!model->experts) model->experts_per_token = model->expert_size = 0;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
@@ -137,6 +146,7 @@ void plim_model_derive(struct plim_spec *spec)
     int64_t side = model->patch_size ? model->image_size / model->patch_size : 0;
     if (model->patch_size) model->positions = side * side + 1;
     plim_vision_derive(model);
+    if (model->mamba_chunk) derive_mamba(model);
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
     if (model->family == PLIM_FAMILY_GLM4_MOE_LITE) model->dense_layers = 1; /* mlp_layer_types by default */
@@ -276,7 +286,8 @@ static enum plim_status check_rotary(const struct plim_spec *spec, const char **
     const struct plim_family_info *info = plim_family_info(model->family);
     int64_t rotary = (int64_t)((double)model->head_dim * model->partial_rotary_factor);
     bool fits = info->rotary_rounds_up ? (rotary + 1) / 2 * 2 <= model->head_dim : rotary % 2 == 0;
-    if (info->rotary && (rotary < 1 || !fits) && !model->global_head_dim)
+    bool turns = info->rotary && (info->nope != PLIM_NOPE_KEY || model->position_use == PLIM_POSITIONS_ROPE);
+    if (turns && (rotary < 1 || !fits) && !model->global_head_dim)
         REFUSE(HEAD_DIM,
                "%lld elements of a head rotate (head_dim %lld), expected an even number from 2 on",
                (long long)rotary, (long long)model->head_dim);
@@ -286,6 +297,29 @@ static enum plim_status check_rotary(const struct plim_spec *spec, const char **
         return plim_fail(err, PLIM_SPEC, "mrope_section is [%lld, %lld, %lld], expected parts of %lld, half of a head",
                          (long long)part[0], (long long)part[1], (long long)part[2], (long long)(model->head_dim / 2));
     }
+    return PLIM_OK;
+}
+
+/* GraniteMoeHybridConfig.validate_architecture(), and what its layers need of it. */
+static enum plim_status check_mamba(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    int64_t width = model->mamba_expand * model->hidden_size, heads = model->linear_value_heads;
+    if (!model->mamba_chunk) return PLIM_OK;
+    if (heads * model->linear_value_dim != width)
+        REFUSE(MAMBA_HEADS, "mamba_n_heads is %lld and mamba_d_head %lld, expected heads as wide as mamba_expand * "
+               "hidden_size = %lld together", (long long)heads, (long long)model->linear_value_dim, (long long)width);
+    if (model->experts && !model->experts_per_token)
+        REFUSE(ANY_EXPERTS_PER_TOKEN, "num_experts_per_tok is 0 for %lld experts, expected 1 or more",
+               (long long)model->experts);
+    if (heads % model->linear_key_heads)
+        REFUSE(MAMBA_GROUPS, "mamba_n_heads is %lld and mamba_n_groups is %lld, expected groups that divide it",
+               (long long)heads, (long long)model->linear_key_heads);
+    if (model->activation != PLIM_ACTIVATION_SILU)
+        for (int64_t i = 0; i < model->layers; i++)
+            if (model->layer_is_linear[i])
+                REFUSE(ACTIVATION, "hidden_act is another function than silu, which is not supported beside Mamba-2 "
+                       "layers, expected silu");
     return PLIM_OK;
 }
 
@@ -314,13 +348,13 @@ static enum plim_status check_layers(const struct plim_spec *spec, const char **
                          "full_attention for each layer", plim_family_names[model->family],
                          plim_family_other_layers(model->family));
     }
-    if (model->linear_key_heads && model->linear_value_heads % model->linear_key_heads != 0)
+    if (!model->mamba_chunk && model->linear_key_heads && model->linear_value_heads % model->linear_key_heads != 0)
         REFUSE(LINEAR_KEY_HEADS,
                "linear_num_value_heads is %lld and linear_num_key_heads is %lld, expected key heads that divide it",
                (long long)model->linear_value_heads, (long long)model->linear_key_heads);
     int64_t linear_layers = 0;
     for (int64_t i = 0; i < model->layers; i++) linear_layers += model->layer_is_linear[i];
-    if (linear_layers == model->layers)
+    if (linear_layers == model->layers && !model->mamba_chunk)
         REFUSE(FULL_INTERVAL, "all layers %s, expected one of full_attention: transformers fails without",
                plim_family_info(model->family)->convolves ? "are convolutions" : "attend linearly");
     for (int64_t i = 0; i < model->layers; i++)
@@ -449,6 +483,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_falcon(spec, culprit, err);
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_gemma4(spec, culprit, err);
+    if (st == PLIM_OK) st = check_mamba(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
     if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;

@@ -53,6 +53,8 @@ enum plim_position_scores { PLIM_SCORES_NONE, PLIM_SCORES_C2P, PLIM_SCORES_P2C, 
                             PLIM_SCORES_COUNT };
 /* What esm tells places by: learned positions, or queries and keys that turn. */
 enum plim_position_kind { PLIM_POSITIONS_ABSOLUTE, PLIM_POSITIONS_ROTARY, PLIM_POSITIONS_COUNT };
+/* granitemoehybrid's position_embedding_type: anything but rope is none */
+enum plim_position_use { PLIM_POSITIONS_NOPE, PLIM_POSITIONS_ROPE, PLIM_POSITION_USE_COUNT };
 enum plim_distance_norm { PLIM_DISTANCE_PLAIN, PLIM_DISTANCE_NORMED, PLIM_DISTANCE_COUNT };
 
 /* What a classification head of modernbert looks at. */
@@ -201,7 +203,13 @@ struct plim_model_config {
     bool layer_is_nope[PLIM_MAX_LAYERS]; /* no rotary positions: from no_rope_layers or the family's pattern */
     int64_t linear_kernel, full_interval; /* linear attention: width of its convolution; every n-th layer is full */
     int64_t linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim; /* its heads, and their widths */
-    bool layer_is_linear[PLIM_MAX_LAYERS]; /* from layer_types or full_interval; lfm2: a short convolution */
+    bool layer_is_linear[PLIM_MAX_LAYERS]; /* from layer_types or full_interval; lfm2: a short convolution; with
+                                            * mamba_chunk: a Mamba-2 layer, whose groups are the key heads above (of
+                                            * the state's width) and whose heads the value heads */
+    int64_t mamba_chunk, mamba_expand;     /* tokens of a chunk, 0: no such layers; its width over hidden_size */
+    bool mamba_conv_bias, mamba_proj_bias; /* biases of its convolution, and of its projections */
+    enum plim_position_use position_use;   /* granitemoehybrid: none, or rotary positions; already applied to
+                                            * layer_is_nope */
     bool new_architecture, multi_query; /* falcon: grouped queries, keys and values in one projection; falcon and
                                          * gpt_bigcode: one key and value for all queries */
     int64_t norms_in_parallel;          /* falcon, where attention and MLP are parallel branches; 0: null */

@@ -241,12 +241,13 @@ static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_e
                        model->linear_value_heads * model->linear_value_dim;
     bool fits = channels % PLIM_CONV1D_CHANNELS_UNIT == 0 && model->linear_kernel >= PLIM_CONV1D_TOKENS_MIN &&
                 model->linear_kernel <= PLIM_CONV1D_TOKENS_MAX;
-    if (plim_family_info(model->family)->convolves && spec->linear_attention.causal_conv1d)
+    const struct plim_family_info *info = plim_family_info(model->family);
+    if ((info->convolves || info->mamba) && spec->linear_attention.causal_conv1d)
         return plim_fail(err, PLIM_SPEC,
                          "train.causal_conv1d is true, and the package's convolution of %s is not supported, "
                          "expected false (plimsoll exec runs any training "
                          "program)", plim_family_names[model->family]);
-    if (!plim_family_info(model->family)->linear || !spec->linear_attention.causal_conv1d || fits) return PLIM_OK;
+    if (!info->linear || !spec->linear_attention.causal_conv1d || fits) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.causal_conv1d is true, and the package takes multiples of %d channels and %d to %d tokens, "
                      "the model's convolution has %lld and %lld, expected false", PLIM_CONV1D_CHANNELS_UNIT,

@@ -188,6 +188,10 @@ static void describe_images(const struct plim_spec *spec, char *text, size_t siz
 
 static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)
 {
+    bool has_mamba = false;
+    for (int64_t i = 0; i < spec->model.layers && spec->model.mamba_chunk; i++)
+        has_mamba |= spec->model.layer_is_linear[i];
+    if (has_mamba) append(text, size, "Mamba-2 layers without the packages mamba_ssm and causal-conv1d%s%s", "", "");
     if (!plim_family_info(spec->model.family)->linear) return;
     bool has_rule = plim_spec_key_given(spec, "train.linear_attention"),
          has_conv1d = plim_spec_key_given(spec, "train.causal_conv1d");

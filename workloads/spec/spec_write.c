@@ -142,7 +142,7 @@ static void write_rope(const struct plim_model_config *model, FILE *file)
 static void write_layer_types(const struct plim_model_config *model, FILE *file)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
-    bool usual[PLIM_MAX_LAYERS], linear = info->linear || info->convolves;
+    bool usual[PLIM_MAX_LAYERS], linear = plim_family_mixes(info);
     const bool *is_other = linear ? model->layer_is_linear : model->layer_is_sliding;
     (linear ? plim_model_linear_layers : plim_model_sliding_layers)(model, usual);
     if (!info->needs_layer_types && memcmp(usual, is_other, sizeof(usual)) == 0) return;
