@@ -22,12 +22,15 @@ FLASH2 = {'attention': 'flash_attention_2'}
 FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'ernie4-5-moe': (QUERIES, ATTENTION + GATED, ('fsdp', 'zero3')),
     'granitehybrid': (QUERIES, [*ATTENTION, 'input_linear', 'output_linear'], ('packing', 'trl')),
+    'mamba': (['in_proj', 'out_proj'], [*ATTENTION, 'in_proj', 'out_proj', 'input_linear', 'output_linear'],
+              ('packing', 'trl')),
+    'mamba-moe': (['in_proj', 'out_proj'], ATTENTION, ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'minimax-m2': (QUERIES, ATTENTION, ()),
     'afmoe': (QUERIES, ATTENTION, ('packing', 'routers', 'fsdp', 'zero3')),
     'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
-EXPERTS = {'ernie4-5-moe': 'mlp', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp', 'afmoe': 'mlp'}  # where they stand in a block
+EXPERTS = {'ernie4-5-moe': 'mlp', 'mamba-moe': 'block_sparse_moe', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp', 'afmoe': 'mlp'}  # where they stand in a block
 
 
 def cases_of(family):
