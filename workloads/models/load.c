@@ -143,14 +143,20 @@ static bool is_stack(const struct module *module)
 
 enum { STORED_NAME = 64 };
 
+/* True for families whose experts are stacked in checkpoints, under granitemoe's names. */
+static bool has_granites_experts(enum plim_family family)
+{
+    return family == PLIM_FAMILY_GRANITEMOE || family == PLIM_FAMILY_GRANITEMOEHYBRID;
+}
+
 /* Writes the name of a module in a checkpoint, followed by ".weight" for MODULE_WEIGHT. The experts and routers of
- * mixtral, minimax_m2 and granitemoe have older names there. */
+ * mixtral, minimax_m2, granitemoe and granitemoehybrid have older names there. */
 static void stored_name(const struct decoder *m, const struct module *module, char name[STORED_NAME])
 {
     bool has_older = m->config->family == PLIM_FAMILY_MIXTRAL || m->config->family == PLIM_FAMILY_MINIMAX_M2;
     bool is_renamed = has_older && !strncmp(module->path, "mlp.", 4);
     const char *linear = strstr(module->path, "experts.gate_up") ? "input_linear." : "output_linear.";
-    if (m->config->family == PLIM_FAMILY_GRANITEMOE && !strncmp(module->path, "block_", 6)) {
+    if (has_granites_experts(m->config->family) && !strncmp(module->path, "block_", 6)) {
         snprintf(name, STORED_NAME, "block_sparse_moe.%s", module->kind == MODULE_WEIGHT ? "router." : linear);
         return;
     }
@@ -271,7 +277,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
     struct convolution *convolution = place;
     struct tensor **weight = place;
     enum plim_family family = m->config->family;
-    bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || family == PLIM_FAMILY_GRANITEMOE ||
+    bool is_stacked_there = family == PLIM_FAMILY_GPT_OSS || has_granites_experts(family) ||
                             m->config->global_head_dim;
     switch (module->kind) {
     case MODULE_WEIGHT:
