@@ -481,17 +481,18 @@ static int64_t of_gemma4_embedders(const struct plim_model_config *m)
            (v->intermediate_size + m->audio.out_size) * m->hidden_size;
 }
 
-/* Two projections, a convolution of channels, three numbers of each head, a norm */
+/* Two projections, a convolution of channels, three numbers of each head, a norm of granitemoehybrid's */
 static int64_t of_mamba(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, heads = m->linear_value_heads, width = heads * m->linear_value_dim,
             channels = width + 2 * m->linear_key_heads * m->linear_key_dim;
+    bool is_granite = m->family == PLIM_FAMILY_GRANITEMOEHYBRID;
     return linear(h, width + channels + heads, m->mamba_proj_bias) + channels * m->linear_kernel +
-           (m->mamba_conv_bias ? channels : 0) + 3 * heads + width +
-           linear(width, h, m->mamba_proj_bias);
+           (m->mamba_conv_bias ? channels : 0) + 3 * heads + (is_granite ? width : 0) +
+           linear(width, h, is_granite ? m->mamba_proj_bias : m->mamba_out_bias);
 }
 
-/* Attention or a Mamba-2 layer; a gated MLP, beside it experts; two norms */
+/* Attention or a Mamba-2 layer, of falcon_h1 both; a gated MLP, beside it experts; two norms */
 static int64_t of_hybrids(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim, all = m->vocab_size * h + h;
@@ -499,7 +500,9 @@ static int64_t of_hybrids(const struct plim_model_config *m)
                         linear(q, h, m->attention_bias);
     int64_t rest = 2 * linear(h, m->intermediate_size, m->mlp_bias) + linear(m->intermediate_size, h, m->mlp_bias) +
                    m->experts * (3 * h * m->expert_size + h) + 2 * h;
-    for (int64_t i = 0; i < m->layers; i++) all += rest + (m->layer_is_linear[i] ? of_mamba(m) : attention);
+    bool has_both = m->family == PLIM_FAMILY_FALCON_H1;
+    for (int64_t i = 0; i < m->layers; i++)
+        all += rest + (has_both ? of_mamba(m) + attention : m->layer_is_linear[i] ? of_mamba(m) : attention);
     return all + (m->tie_word_embeddings ? 0 : m->vocab_size * h);
 }
 
@@ -513,6 +516,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_GPT_NEOX:
         return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_GRANITEMOEHYBRID:
+    case PLIM_FAMILY_FALCON_H1:
         return of_hybrids(m);
     case PLIM_FAMILY_FALCON:
         return m->layers * layer_of_falcon(m) + v * h + 2 * h + head;

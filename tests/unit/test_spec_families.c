@@ -54,6 +54,12 @@ static const struct refusal {
         {"model: {family: granitemoehybrid}\ntrain: {causal_conv1d: true}\n",
          "s.yaml:2:24: train.causal_conv1d is true, and the package's convolution of granitemoehybrid is not "
          "supported, expected false (plimsoll exec runs any training program)"},
+        {"model: {family: falcon_h1}\ntrain: {lora: {r: 8, targets: all-linear}}\n",
+         "s.yaml:2:31: train.lora.targets has out_proj, which peft refuses for falcon_h1 and which all-linear and "
+         "regular expressions may mean, too, expected names without it"},
+        {"model: {family: falcon_h1}\ntrain: {lora: {r: 8, targets: [q_proj, out_proj]}}\n",
+         "s.yaml:2:31: train.lora.targets has out_proj, which peft refuses for falcon_h1 and which all-linear and "
+         "regular expressions may mean, too, expected names without it"},
         {"model: {family: granitemoehybrid}\ntrain: {loop: trl-sft}\n",
          "s.yaml:1:17: trl-sft with granitemoehybrid is not supported (plimsoll exec runs any training program)"},
         {"model: {family: llama, hidden_act: xielu}\n",

@@ -47,7 +47,8 @@ static bool is_little_known(enum plim_family family)
     static const enum plim_family families[] = {PLIM_FAMILY_DEBERTA_V2, PLIM_FAMILY_ESM, PLIM_FAMILY_ALBERT,
                                                 PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE,
                                                 PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID,
-                                                PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, PLIM_FAMILY_AFMOE};
+                                                PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, PLIM_FAMILY_AFMOE,
+                                                PLIM_FAMILY_FALCON_H1};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -111,7 +112,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
     if (m->mamba_chunk) { /* heads as wide as the layer together */
-        m->linear_value_heads = 2 * m->mamba_expand;
+        m->linear_value_heads = 2 * m->mamba_expand, m->mamba_width = 0;
         m->hidden_size *= 2, m->linear_value_dim = m->hidden_size / 2, m->linear_key_heads = 2;
         m->activation = PLIM_ACTIVATION_SILU;
         if (!m->experts_per_token || m->experts_per_token > m->experts) m->experts_per_token = m->experts > 0;
@@ -232,7 +233,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;
     spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
-    bool by_regex = !spec->model_as_given.experts && between(state, 0, 1);
+    bool is_falcon = spec->model_as_given.family == PLIM_FAMILY_FALCON_H1; /* whose targets are names */
+    bool by_regex = !spec->model_as_given.experts && !is_falcon && between(state, 0, 1);
     const char *before = by_regex ? "re:.*\\.(\"|" : between(state, 0, 1) ? "a." : "";
     snprintf(spec->lora.targets, sizeof(spec->lora.targets), "%s%s%s", before, target, by_regex ? ")" : "");
     snprintf(spec->lora.exclude, sizeof(spec->lora.exclude), "%s", between(state, 0, 1) ? "a.b,c" : "");

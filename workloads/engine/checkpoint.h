@@ -17,7 +17,7 @@
 /* A region: computes from `x` (lent) and `context`; returns a floating tensor. */
 typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
-enum { CHECKPOINT_HELD = 13 };
+enum { CHECKPOINT_HELD = 14 };
 
 /* A mapping among the keyword arguments that the regions of one forward share. Each region may rebind its values (named
  * or NULL), also when it is recomputed. It is freed with the last region that holds it. */

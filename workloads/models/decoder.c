@@ -61,6 +61,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ALBERT] = &plim_family_albert,
     [PLIM_FAMILY_MPNET] = &plim_family_mpnet,
     [PLIM_FAMILY_GPTJ] = &plim_family_gptj,
+    [PLIM_FAMILY_FALCON_H1] = &plim_family_falcon_h1,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
     [PLIM_FAMILY_BART] = &plim_family_bart,
     [PLIM_FAMILY_MBART] = &plim_family_bart,
@@ -350,7 +351,9 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     double width = c->key_rank ? (double)(c->head_dim + c->plain_dim + c->value_dim) / 2 : (double)c->head_dim;
     double full = 12.0 * (double)c->heads * width * (double)seq;
     double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
-    for (int64_t i = 0; i < c->layers; i++) sum += c->layer_is_linear[i] ? linear : full;
+    bool has_both = c->family == PLIM_FAMILY_FALCON_H1;
+    for (int64_t i = 0; i < c->layers; i++)
+        sum += has_both ? linear + full : c->layer_is_linear[i] ? linear : full;
     return c->passes ? sum / (double)c->layers * (double)c->passes : sum;
 }
 

@@ -401,7 +401,7 @@ struct tensor *decoder_run_block(struct engine *e, const struct block_call *c, s
     const struct plim_train_setting *s = c->m->setting;
     struct tensor *const held[CHECKPOINT_HELD] = {c->mask, c->cos, c->sin, c->positions, c->alibi, c->ends,
                                                   c->document, c->encoded, c->encoded_mask, c->biases[0],
-                                                  c->biases[1], c->per_layer, c->distances};
+                                                  c->biases[1], c->per_layer, c->distances, c->linear_mask};
     if (s->checkpointing == PLIM_CHECKPOINTING_NONE || e->evaluates || e->checkpointing_off)
         return between_hooks(e, c, x);
     return (s->use_reentrant ? checkpoint_run_reentrant : checkpoint_run)(e, between_hooks, c, sizeof *c, held,

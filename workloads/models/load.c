@@ -429,6 +429,13 @@ static int64_t bytes_of_routers(const struct decoder *m, int64_t size)
     return bytes;
 }
 
+/* True if a buffer is in checkpoints: those of blocks are, except falcon_h1's factors. */
+static bool is_stored(const struct decoder *m, const struct tensor *buffer)
+{
+    const struct decoder_layer *l = decoder_layer_of(m, buffer);
+    return buffer->layer && !(l && l->mup == buffer);
+}
+
 /* caching_allocator_warmup(): allocates one block of the model's size without what is cached, at most the GPU's memory
  * less 1.2 GiB, and frees it at once. A quantised linear weight counts half a byte or one byte per element. */
 static void warm_up(struct engine *e, const struct decoder *m)
@@ -443,7 +450,7 @@ static void warm_up(struct engine *e, const struct decoder *m)
     struct tensor *buffers[DECODER_BUFFERS];
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (buffers[i]->layer) bytes += plim_array_bytes(&buffers[i]->a); /* buffers in the checkpoint */
+        if (is_stored(m, buffers[i])) bytes += plim_array_bytes(&buffers[i]->a); /* buffers in the checkpoint */
     bytes = not_cached(e, bytes);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;
@@ -482,7 +489,7 @@ void decoder_load(struct engine *e, struct decoder *m)
     load_vision(&load);
     size_t buffer_count = decoder_buffers(m, buffers);
     for (size_t i = 0; i < buffer_count; i++)
-        if (!buffers[i]->layer && buffers[i] != m->logits_bias) /* the others were in the checkpoint */
+        if (!is_stored(m, buffers[i]) && buffers[i] != m->logits_bias)
             allocate_memory(e, buffers[i]);
     if (!e->halted) unfreeze_corrections(m);
 }

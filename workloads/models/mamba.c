@@ -41,11 +41,12 @@ void mamba_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     nn_move_last(p, first);
     l->a_log = nn_parameter(e, p, INIT_ZEROS, SHAPE(w.heads)); /* initially a step of 1 divides the state by e */
     nn_move_last(p, first + 1);
-    nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED_FIRST, w.inner, false);
+    bool has_norm = m->config->family != PLIM_FAMILY_FALCON_H1;
+    if (has_norm) nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED_FIRST, w.inner, false);
     l->skip = nn_parameter(e, p, INIT_ONES, SHAPE(w.heads));
     nn_move_last(p, first + 2);
     initialise(e, l->a_log, PLIM_F32);
-    nn_linear_create(e, p, &l->linear_out, w.inner, c->hidden_size, c->mamba_proj_bias);
+    nn_linear_create(e, p, &l->linear_out, w.inner, c->hidden_size, has_norm ? c->mamba_proj_bias : c->mamba_out_bias);
     if (!e->halted) l->a_log->odd_name = l->skip->odd_name = true;
 }
 
@@ -91,16 +92,25 @@ static void look(struct engine *e, const struct decoder_layer *l)
         if (read[i]) nn_access_weight(e, l->dt_bias, NN_OWN, read[i]);
 }
 
+/* The gated result y (B, S, inner), named; rebound */
+static void gate(struct engine *e, const struct decoder_layer *l, struct tensor **y, struct tensor *gates)
+{
+    tensor_set(e, y, l->linear_norm.weight ? nn_norm_gated(e, &l->linear_norm, *y, gates)
+                                           : op_mul(e, *y, op_silu(e, gates)));
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     const struct block_call *b = module;
     const struct decoder_layer *l = b->layer;
     const struct widths w = widths_of(b->m->config);
-    struct tensor *part[PARTS], *hidden = tensor_ref(x), *result;
+    struct tensor *part[PARTS], *hidden = tensor_ref(x), *result, *mask = l->mup ? b->linear_mask : b->mask;
     if (e->halted) return e->poison;
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
-    decoder_hide_padding(e, b->mask, &hidden);
+    decoder_hide_padding(e, mask, &hidden);
+    if (l->mup) tensor_set(e, &hidden, op_mul_scalar(e, hidden, 1)); /* ssm_in_multiplier */
     struct tensor *projected = tensor_keep(nn_linear(e, &l->in_qkv, hidden));
+    if (l->mup) tensor_set(e, &projected, op_mul(e, projected, l->mup));
     look(e, l);
     struct tensor *rate = tensor_keep(op_neg(e, op_exp(e, op_to(e, l->a_log, PLIM_F32))));
     op_split(e, projected, -1, PARTS, (int64_t[]){w.inner, w.channels, w.heads}, part);
@@ -108,10 +118,10 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     tensor_set(e, &part[MIXED], op_transpose(e, part[MIXED], 1, 2));
     tensor_set(e, &part[MIXED], nn_causal_conv1d(e, l->conv, l->conv_bias, part[MIXED], true));
     tensor_set(e, &part[MIXED], op_transpose(e, part[MIXED], 1, 2));
-    decoder_hide_padding(e, b->mask, &part[MIXED]);
+    decoder_hide_padding(e, mask, &part[MIXED]);
     tensor_drop(e, hidden); /* Python's variable becomes a part */
     struct tensor *y = scan(e, b, part[MIXED], part[STEP], rate, &result);
-    tensor_set(e, &y, nn_norm_gated(e, &l->linear_norm, y, part[GATE]));
+    gate(e, l, &y, part[GATE]);
     tensor_set(e, &y, nn_linear(e, &l->linear_out, op_to(e, y, dtype)));
     tensor_drop_all(e, projected, part[GATE], part[MIXED], part[STEP], rate, result);
     return tensor_yield(y);

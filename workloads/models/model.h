@@ -40,6 +40,7 @@ struct decoder_layer {
                                                          * convolution has in_qkv and linear_out */
     struct norm linear_norm;
     struct tensor *conv, *dt_bias, *a_log; /* linear attention: (channels, 1, taps), (value heads) twice, or NULL */
+    struct tensor *mup; /* falcon_h1: a buffer, factors of the mamba part's first projection, (1, 1, its width) */
     struct tensor *conv_bias, *skip; /* mamba: (channels) or NULL, and D, (heads); its other parts are linear
                                       * attention's: in_qkv computes the gate, x, B, C and the step sizes */
     struct tensor *xielu[4]; /* apertus: parameters alpha_p and alpha_n, (1), and buffers beta and eps; otherwise
@@ -200,6 +201,7 @@ struct block_call {
                                 * on scores, (B, A, S, S) */
     struct tensor **shared;    /* t5: two biases that a stack's first block makes for all of its blocks */
     struct tensor *biases[2];  /* t5: their values at the start of this block */
+    struct tensor *linear_mask; /* falcon_h1: mask of the Mamba-2 part of each block, (B, S), or NULL */
     struct tensor *per_layer;            /* gemma4: this layer's embeddings of the tokens, (B, S, width), or NULL */
     struct checkpoint_mapping *states;   /* gemma4: shared keys and values by kind of layer */
     struct tensor *
@@ -220,7 +222,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
     plim_family_whisper, plim_family_bart, plim_family_esm, plim_family_albert, plim_family_mpnet,
-    plim_family_gptj;
+    plim_family_gptj, plim_family_falcon_h1;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted). A model that will be sharded by
  * FSDP or ZeRO has no memory yet. */

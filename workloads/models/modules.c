@@ -45,11 +45,6 @@
     BLOCK("block_sparse_moe.router", router, WEIGHT),                                              \
         BLOCK("block_sparse_moe.experts.gate_up_proj", experts_gate_up, PARAMETER),                \
         BLOCK("block_sparse_moe.experts.down_proj", experts_down, PARAMETER)
-#define MAMBA(path)                                                                                \
-    BLOCK(path ".dt_bias", dt_bias, PARAMETER), BLOCK(path ".A_log", a_log, PARAMETER),            \
-        BLOCK(path ".D", skip, PARAMETER), BLOCK(path ".conv1d", conv, WEIGHT),                    \
-        BLOCK(path ".conv1d.bias", conv_bias, PARAMETER), BLOCK(path ".in_proj", in_qkv, LINEAR),  \
-        BLOCK(path ".norm", linear_norm, NORM), BLOCK(path ".out_proj", linear_out, LINEAR)
 #define LINEAR_ATTENTION                                                                           \
     BLOCK("linear_attn.dt_bias", dt_bias, PARAMETER), BLOCK("linear_attn.A_log", a_log, PARAMETER), \
         BLOCK("linear_attn.conv1d", conv, WEIGHT), BLOCK("linear_attn.norm", linear_norm, NORM),   \
@@ -490,6 +485,7 @@ static const struct {
     [PLIM_FAMILY_LLAVA] = {vl_model, llama_block},
     [PLIM_FAMILY_INTERNVL] = {vl_model, llama_block},
     [PLIM_FAMILY_GPTJ] = {gpt2_model, gptj_block},
+    [PLIM_FAMILY_FALCON_H1] = {phi_model, plim_falcon_h1_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_GEMMA4] = {gemma4_model, gemma4_block},

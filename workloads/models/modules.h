@@ -32,6 +32,13 @@ struct module {
 #define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
 #define BLOCKS(path) {path, 0, MODULE_BLOCKS}
 
+/* The modules of a Mamba-2 layer at `path` */
+#define MAMBA(path)                                                                                \
+    BLOCK(path ".dt_bias", dt_bias, PARAMETER), BLOCK(path ".A_log", a_log, PARAMETER),            \
+        BLOCK(path ".D", skip, PARAMETER), BLOCK(path ".conv1d", conv, WEIGHT),                    \
+        BLOCK(path ".conv1d.bias", conv_bias, PARAMETER), BLOCK(path ".in_proj", in_qkv, LINEAR),  \
+        BLOCK(path ".norm", linear_norm, NORM), BLOCK(path ".out_proj", linear_out, LINEAR)
+
 /* Return the modules of a family outside of its blocks, and those of a block. Linears are in the order of
  * named_modules(). NULL: neither quantisation nor adapters are supported for this family. */
 const struct module *decoder_modules(enum plim_family family);
@@ -52,6 +59,7 @@ extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert
     plim_modernbert_model[], plim_modernbert_block[], plim_deberta_model[], plim_deberta_block[],
     plim_vit_model[], plim_vit_block[], plim_esm_model[], plim_esm_block[],
     plim_albert_model[], plim_albert_block[], plim_mpnet_model[], plim_mpnet_block[];
+extern const struct module plim_falcon_h1_block[];
 /* Returns the prefix that replaces the first *replaced characters of `path` in this encoder; "" and 0 if the name does
  * not differ. */
 const char *encoder_module_begins(const struct decoder *m, const char *path, size_t *replaced);

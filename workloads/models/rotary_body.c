@@ -70,6 +70,7 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
         calls[SLIDING].mask = decoder_mask_of_blocks(e, m, embeddings, positions, blocks, window > 0 ? window : 1);
     if (m->config->linear_kernel || f == PLIM_FAMILY_GRANITEMOEHYBRID)
         calls[SLIDING].mask = nn_recurrent_mask(e, m->attention_mask, decoder_hides_padding(m->setting));
+    if (f == PLIM_FAMILY_FALCON_H1) calls[FULL].linear_mask = calls[SLIDING].mask; /* lent */
 }
 
 /* qwen3_5: expands positions (1, S) to (4, B, S): the first part is the text's, and the other three are the positions

@@ -19,7 +19,7 @@ static size_t buffers_beside(const struct decoder *m, struct tensor **out)
 
 size_t decoder_layer_buffers(const struct decoder_layer *l, struct tensor *out[LAYER_BUFFERS])
 {
-    struct tensor *const all[] = {l->router_correction, l->sinusoids, l->scalar, l->xielu[2], l->xielu[3]};
+    struct tensor *const all[] = {l->router_correction, l->sinusoids, l->scalar, l->xielu[2], l->xielu[3], l->mup};
     size_t count = 0;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (all[i]) out[count++] = all[i];
@@ -63,6 +63,7 @@ static size_t buffers_behind(const struct decoder *m, const struct tensor *x, st
                                 : l->per_layer_norm.weight ? l->per_layer_norm.weight
                                                            : l->norm[3].weight;
     if (l->sinusoids) last = l->o.weight;
+    if (l->mup) last = l->skip;
     if (l->xielu[1]) last = l->xielu[1];
     bool is_of_block = l->router_correction && experts_traits_of(m)->has_linear; /* it comes after the norms */
     if (l->router_correction && !is_of_block) last = is_of_router(m, l) ? l->router : l->experts_down;
@@ -227,8 +228,9 @@ static void put_own_last(const struct decoder *m, struct tensor **states, size_t
         put_before(states, count, l->sinks, l->router);
         const struct tensor *behind_block = i + 1 < m->config->layers ? l[1].norm[0].weight : m->final_norm.weight;
         const struct tensor *of_mlp = l->router ? l->router : l->gate.weight;
-        struct tensor *const own[] = {l->dt_bias, l->a_log, l->skip};
-        for (int k = 0; k < 3; k++) put_before(states, count, own[k], l->skip ? behind_block : of_mlp);
+        struct tensor *const own[] = {l->dt_bias, l->a_log, l->skip, l->mup};
+        if (l->mup) behind_block = l->q.weight; /* attention follows */
+        for (int k = 0; k < 4; k++) put_before(states, count, own[k], l->skip ? behind_block : of_mlp);
     }
 }
 

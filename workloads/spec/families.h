@@ -41,6 +41,7 @@
     X(HUNYUAN_V1_DENSE, "hunyuan_v1_dense")                                                        \
     X(LFM2, "lfm2")                                                                                \
     X(FALCON, "falcon")                                                                            \
+    X(FALCON_H1, "falcon_h1")                                                                      \
     X(GPTJ, "gptj")                                                                                \
     X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \

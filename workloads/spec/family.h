@@ -281,6 +281,10 @@
       "kernel size of a Mamba-2 layer's convolution")                                                                 \
     X(MAMBA_EXPAND, mamba_expand, INT, 1, 1 << 10, "mamba_expand", "",                                                \
       "width of a Mamba-2 layer over hidden_size")                                                                    \
+    X(MAMBA_WIDTH, mamba_width, INT, 1, 1 << 22, "mamba_d_ssm", "elements",                                           \
+      "width of a Mamba-2 layer; null: mamba_expand * hidden_size")                                                   \
+    X(MAMBA_OUT_BIAS, mamba_out_bias, BOOL, 0, 0, "projectors_bias", "",                                              \
+      "bias of a Mamba-2 layer's output projection")                                                                  \
     X(MAMBA_CHUNK, mamba_chunk, INT, 1, 1 << 20, "mamba_chunk_size", "tokens",                                        \
       "tokens of a chunk in a Mamba-2 layer's scan, whose largest tensors grow with it")                              \
     X(MAMBA_CONV_BIAS, mamba_conv_bias, BOOL, 0, 0, "mamba_conv_bias", "",                                            \

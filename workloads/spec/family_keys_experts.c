@@ -1,4 +1,5 @@
-/* Further mixtures of experts: the keys of their config.json, and what tells them apart. */
+/* Further mixtures of experts, and families with Mamba-2 layers: the keys of their config.json, and what tells them
+ * apart. */
 #include "family_rows.h"
 
 static const struct plim_family_key glm4_moe_keys[] = {
@@ -245,6 +246,38 @@ static const struct plim_family_key granitemoehybrid_keys[] = {
     KEY("mamba_proj_bias", MAMBA_PROJ_BIAS, "false"),
 };
 
+/* Attention and a Mamba-2 layer side by side in each block. Multipliers change values alone: of those without a key,
+ * which the class has for every part, the default is taken. */
+static const struct plim_family_key falcon_h1_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "128000"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("max_position_embeddings", POSITIONS, "8192"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    NUL("mamba_d_ssm", MAMBA_WIDTH, "1024"),
+    KEY("mamba_n_heads", MAMBA_HEADS, "128"),
+    KEY("mamba_d_head", MAMBA_HEAD_DIM, NULL),
+    KEY("mamba_n_groups", MAMBA_GROUPS, "1"),
+    KEY("mamba_d_state", MAMBA_STATE, "256"),
+    KEY("mamba_d_conv", MAMBA_KERNEL, "4"),
+    KEY("mamba_expand", MAMBA_EXPAND, "2"),
+    KEY("mamba_chunk_size", MAMBA_CHUNK, "256"),
+    KEY("mamba_conv_bias", MAMBA_CONV_BIAS, "true"),
+    KEY("mamba_proj_bias", MAMBA_PROJ_BIAS, "false"),
+    KEY("projectors_bias", MAMBA_OUT_BIAS, "false"),
+    KEY("lm_head_multiplier", LOGIT_SCALE, "1.0"),
+    KEY("embedding_multiplier", EMBEDDING_MULTIPLIER, "1.0"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+};
+
 #define LATENT_LINEARS \
     {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
@@ -263,6 +296,9 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
                                       .mamba = true, .nope = PLIM_NOPE_KEY, .rotary = true,
                                       .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "out_proj",
                                                   "input_linear", "output_linear"}},
+    [PLIM_FAMILY_FALCON_H1] = {KEYS(falcon_h1_keys), .tasks = CAUSAL_ALONE, .rotary = true,
+                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "out_proj", "gate_proj",
+                                           "up_proj", "down_proj"}},
     [PLIM_FAMILY_LFM2_MOE] = {KEYS(lfm2_moe_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
                               .needs_layer_types = true, .convolves = true,
                               .activation = PLIM_ACTIVATION_SILU, .rotary = true,

@@ -50,7 +50,8 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
     memset(is_linear, 0, PLIM_MAX_LAYERS * sizeof(*is_linear));
     for (int64_t i = 0; i < model->layers && model->full_interval; i++)
         is_linear[i] = (i + 1) % model->full_interval != 0;
-    for (int64_t i = 0; i < model->layers && model->mamba_chunk; i++) is_linear[i] = true;
+    for (int64_t i = 0; i < model->layers && plim_family_info(model->family)->mamba; i++)
+        is_linear[i] = true;
 }
 
 bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer)
@@ -109,11 +110,15 @@ static void take_text(struct plim_model_config *model)
     if (model->text_ties_otherwise) model->tie_word_embeddings = !model->tie_word_embeddings;
 }
 
-/* GraniteMoeHybridConfig.__post_init__() */
+static int64_t mamba_width(const struct plim_model_config *model)
+{
+    return model->mamba_width ? model->mamba_width : model->mamba_expand * model->hidden_size;
+}
+
+/* GraniteMoeHybridConfig.__post_init__(), FalconH1Config.__post_init__() */
 static void derive_mamba(struct plim_model_config *model)
 {
-    if (!model->linear_value_dim)
-        model->linear_value_dim = model->mamba_expand * model->hidden_size / model->linear_value_heads;
+    if (!model->linear_value_dim) model->linear_value_dim = mamba_width(model) / model->linear_value_heads;
     if (!model->experts) model->experts_per_token = model->expert_size = 0;
 }
 
@@ -304,11 +309,13 @@ static enum plim_status check_rotary(const struct plim_spec *spec, const char **
 static enum plim_status check_mamba(const struct plim_spec *spec, const char **culprit, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
-    int64_t width = model->mamba_expand * model->hidden_size, heads = model->linear_value_heads;
+    int64_t width = mamba_width(model), heads = model->linear_value_heads;
+    bool is_parallel = !plim_family_info(model->family)->mamba; /* in each block */
     if (!model->mamba_chunk) return PLIM_OK;
     if (heads * model->linear_value_dim != width)
-        REFUSE(MAMBA_HEADS, "mamba_n_heads is %lld and mamba_d_head %lld, expected heads as wide as mamba_expand * "
-               "hidden_size = %lld together", (long long)heads, (long long)model->linear_value_dim, (long long)width);
+        REFUSE(MAMBA_HEADS, "mamba_n_heads is %lld and mamba_d_head %lld, expected heads as wide as %s = %lld together",
+               (long long)heads, (long long)model->linear_value_dim,
+               model->mamba_width ? "mamba_d_ssm" : "mamba_expand * hidden_size", (long long)width);
     if (model->experts && !model->experts_per_token)
         REFUSE(ANY_EXPERTS_PER_TOKEN, "num_experts_per_tok is 0 for %lld experts, expected 1 or more",
                (long long)model->experts);
@@ -317,7 +324,7 @@ static enum plim_status check_mamba(const struct plim_spec *spec, const char **c
                (long long)heads, (long long)model->linear_key_heads);
     if (model->activation != PLIM_ACTIVATION_SILU)
         for (int64_t i = 0; i < model->layers; i++)
-            if (model->layer_is_linear[i])
+            if (model->layer_is_linear[i] || is_parallel)
                 REFUSE(ACTIVATION, "hidden_act is another function than silu, which is not supported beside Mamba-2 "
                        "layers, expected silu");
     return PLIM_OK;

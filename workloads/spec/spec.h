@@ -207,7 +207,9 @@ struct plim_model_config {
                                             * mamba_chunk: a Mamba-2 layer, whose groups are the key heads above (of
                                             * the state's width) and whose heads the value heads */
     int64_t mamba_chunk, mamba_expand;     /* tokens of a chunk, 0: no such layers; its width over hidden_size */
+    int64_t mamba_width;                   /* falcon_h1: this width; 0: mamba_expand tells it */
     bool mamba_conv_bias, mamba_proj_bias; /* biases of its convolution, and of its projections */
+    bool mamba_out_bias;                   /* falcon_h1: of its last projection, which mamba_proj_bias does not cover */
     enum plim_position_use position_use;   /* granitemoehybrid: none, or rotary positions; already applied to
                                             * layer_is_nope */
     bool new_architecture, multi_query; /* falcon: grouped queries, keys and values in one projection; falcon and

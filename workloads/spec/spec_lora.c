@@ -277,6 +277,21 @@ static enum plim_status check_parameters(const struct plim_spec *spec, struct pl
                      "or modules of attention alone as targets", family, lora->parameters, what);
 }
 
+/* peft's _check_lora_target_modules_mamba(), of what targets became */
+static enum plim_status check_mamba_targets(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *targets = spec->lora.targets;
+    char name[PLIM_MODULE_NAME];
+    if (spec->model.family != PLIM_FAMILY_FALCON_H1) return PLIM_OK;
+    bool is_refused = plim_modules_is_regex(targets);
+    for (const char *at = targets; !is_refused && plim_modules_next(&at, name);)
+        is_refused = !strcmp(plim_module_leaf(name), "out_proj");
+    return is_refused ? plim_fail(err, PLIM_SPEC,
+                                  "train.lora.targets has out_proj, which peft refuses for falcon_h1 and which "
+                                  "all-linear and regular expressions may mean, too, expected names without it")
+                      : PLIM_OK;
+}
+
 /* Resolves the targets: the family's defaults, all-linear by names; refuses unknown names. */
 enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_error *err)
 {
@@ -314,5 +329,6 @@ enum plim_status plim_spec_resolve_lora(struct plim_spec *spec, struct plim_erro
             plim_family_names[spec->model.family]);
     enum plim_status st = stacked ? take_stacked(lora, stacked, err) : PLIM_OK;
     if (st == PLIM_OK) st = check_parameters(spec, err);
+    if (st == PLIM_OK) st = check_mamba_targets(spec, err);
     return st ? st : check_targets(spec, err);
 }

@@ -242,7 +242,7 @@ static enum plim_status check_conv1d(const struct plim_spec *spec, struct plim_e
     bool fits = channels % PLIM_CONV1D_CHANNELS_UNIT == 0 && model->linear_kernel >= PLIM_CONV1D_TOKENS_MIN &&
                 model->linear_kernel <= PLIM_CONV1D_TOKENS_MAX;
     const struct plim_family_info *info = plim_family_info(model->family);
-    if ((info->convolves || info->mamba) && spec->linear_attention.causal_conv1d)
+    if ((info->convolves || model->mamba_chunk) && spec->linear_attention.causal_conv1d)
         return plim_fail(err, PLIM_SPEC,
                          "train.causal_conv1d is true, and the package's convolution of %s is not supported, "
                          "expected false (plimsoll exec runs any training "
