@@ -24,6 +24,7 @@ FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'granitehybrid': (QUERIES, [*ATTENTION, 'input_linear', 'output_linear'], ('packing', 'trl')),
     'mamba': (['in_proj', 'out_proj'], [*ATTENTION, 'in_proj', 'out_proj', 'input_linear', 'output_linear'],
               ('packing', 'trl')),
+    'falcon-h1': (['in_proj', 'q_proj'], [*ATTENTION, 'in_proj', *GATED], ('packing', 'trl', 'all-linear')),
     'mamba-moe': (['in_proj', 'out_proj'], ATTENTION, ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'minimax-m2': (QUERIES, ATTENTION, ()),
@@ -76,7 +77,8 @@ def cases_of(family):
         if 'trl' not in left_out:
             yield case(first, 2, 64, **MIXED, loop='trl-dpo')
         yield case(second, 2, 64, **MIXED, **FULL, **TRAINER, weights='bf16', made_on='loaded', **lora(8, few))
-        yield case(second, 2, 64, **MIXED, **TRAINER, **lora(8, 'all-linear'))
+        if 'all-linear' not in left_out:
+            yield case(second, 2, 64, **MIXED, **TRAINER, **lora(8, 'all-linear'))
 
 
 if __name__ == '__main__':
