@@ -79,6 +79,11 @@ def cases_of(family):
         yield case(second, 2, 64, **MIXED, **FULL, **TRAINER, weights='bf16', made_on='loaded', **lora(8, few))
         if 'all-linear' not in left_out:
             yield case(second, 2, 64, **MIXED, **TRAINER, **lora(8, 'all-linear'))
+    if family == 'mamba':  # no attention, one head, rows of one chunk
+        alone = 'x-mamba-alone'
+        yield case(alone, 1, 64)
+        yield case(alone, 1, 100, **MIXED)
+        yield case(alone, 2, 64, **MIXED, padded=True)
 
 
 if __name__ == '__main__':
