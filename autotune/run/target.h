@@ -36,7 +36,7 @@ struct plim_target {
      * not known. */
     int64_t total_bytes;
     int64_t held_bytes;       /* used by other processes and the display */
-    bool memory_is_reported;      /* the two sizes are from NVML */
+    bool memory_is_reported;  /* the two sizes are from NVML */
     int64_t memory_cap_bytes; /* of "memory="; 0: not given */
     int compute_capability;   /* 10 * major + minor */
     char driver_version[PLIM_NVML_TEXT];

@@ -48,7 +48,7 @@ struct tensor {
     struct tensor *cast;      /* autocast's cached low-precision copy of a leaf */
     int32_t refs;
     int32_t layer;         /* parameters: the decoder layer, from 1; 0: none */
-    int32_t param_index;   /* parameters: index in the list of the sharder (ddp.h, zero.h) */
+    int32_t param_index;    /* parameters: index in the list of the sharder (ddp.h, zero.h) */
     uint16_t output_number; /* index among the outputs of grad_fn */
     bool floating;
     bool requires_grad;

@@ -90,7 +90,7 @@ struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     /* For a parameter that is not a linear's weight: the number of matrices in it; a, (r * experts, in), and b, (out, r
      * * experts), have a part for each; 0: a linear. */
     int64_t experts;
-    bool transposed;             /* the parameter is (experts, in, out), not (experts, out, in) */
+    bool transposed;            /* the parameter is (experts, in, out), not (experts, out, in) */
     const struct tensor *last;  /* the last parameter of the module that this one belongs to */
 };
 

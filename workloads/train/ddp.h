@@ -55,7 +55,7 @@ struct ddp {
     struct tensor *used;    /* find_unused_parameters, static_graph: one number per parameter */
     struct link *link;      /* lent */
     size_t sent;            /* buckets sent in this backward */
-    double began_at;           /* when the first of them was sent */
+    double began_at;        /* when the first of them was sent */
 };
 
 /* Returns why DDP cannot train with this setting, in one line; NULL if it can. */
