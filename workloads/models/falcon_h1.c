@@ -73,15 +73,15 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    struct tensor *qkv[3], *turned[2];
+    struct tensor *qkv[3], *rotated[2];
     nn_begin(e);
     qkv[Q] = tensor_keep(decoder_heads(e, nn_linear(e, &l->q, x), c->heads, c->head_dim));
     qkv[K] = tensor_keep(times_one(e, decoder_heads(e, nn_linear(e, &l->k, x), c->kv_heads, c->head_dim)));
     qkv[V] = tensor_keep(decoder_heads(e, nn_linear(e, &l->v, x), c->kv_heads, c->head_dim));
     struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
-    for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
+    for (int i = Q; i <= K; i++) rotated[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
     tensor_drop_all(e, cos, sin, qkv[Q], qkv[K]);
-    for (int i = Q; i <= K; i++) qkv[i] = turned[i];
+    for (int i = Q; i <= K; i++) qkv[i] = rotated[i];
     decoder_cache_update(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);

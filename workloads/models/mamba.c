@@ -83,7 +83,7 @@ static struct tensor *scan(struct engine *e, const struct block_call *b, struct 
 
 /* The parameters of its parts that the module reads itself: those of the convolution, and in training of the last two
  * parts, too, which it passes to a function of the package (mamba2_split_conv1d_scan_combined). */
-static void look(struct engine *e, const struct decoder_layer *l)
+static void access_parameters(struct engine *e, const struct decoder_layer *l)
 {
     struct tensor *const read[] = {l->conv, l->conv_bias, l->linear_norm.weight, l->linear_out.weight,
                                    l->linear_out.bias};
@@ -111,7 +111,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (l->mup) tensor_set(e, &hidden, op_mul_scalar(e, hidden, 1)); /* ssm_in_multiplier */
     struct tensor *projected = tensor_keep(nn_linear(e, &l->in_qkv, hidden));
     if (l->mup) tensor_set(e, &projected, op_mul(e, projected, l->mup));
-    look(e, l);
+    access_parameters(e, l);
     struct tensor *rate = tensor_keep(op_neg(e, op_exp(e, op_to(e, l->a_log, PLIM_F32))));
     op_split(e, projected, -1, PARTS, (int64_t[]){w.inner, w.channels, w.heads}, part);
     for (int i = GATE; i < PARTS; i++) tensor_keep(part[i]);

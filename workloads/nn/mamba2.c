@@ -60,7 +60,7 @@ static struct tensor *behind_tokens(struct engine *e, struct tensor *x)
 }
 
 /* Makes steps positive, weighs the inputs by them, and cuts everything into chunks. */
-static void begin(struct engine *e, const struct mamba2_scan *given, struct scan *s, int64_t behind)
+static void prepare(struct engine *e, const struct mamba2_scan *given, struct scan *s, int64_t behind)
 {
     int64_t each = tensor_size(given->x, 2) / tensor_size(given->b, 2);
     s->step = tensor_keep(op_add(e, given->step, op_to(e, given->step_bias, (enum plim_dtype)given->step->a.dtype)));
@@ -131,7 +131,7 @@ struct tensor *nn_mamba2_scan(struct engine *e, const struct mamba2_scan *given)
     if (e->halted) return e->poison;
     const int64_t *n = given->x->a.shape;
     int64_t behind = (given->chunk - n[1] % given->chunk) % given->chunk;
-    begin(e, given, &s, behind);
+    prepare(e, given, &s, behind);
     within_chunks(e, &s);
     over_chunks(e, &s);
     across_chunks(e, &s);
