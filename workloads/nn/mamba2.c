@@ -127,7 +127,7 @@ static void across_chunks(struct engine *e, struct scan *s)
 
 struct tensor *nn_mamba2_scan(struct engine *e, const struct mamba2_scan *given)
 {
-    struct scan s = {NULL};
+    struct scan s = {0};
     if (e->halted) return e->poison;
     const int64_t *n = given->x->a.shape;
     int64_t behind = (given->chunk - n[1] % given->chunk) % given->chunk;
