@@ -369,7 +369,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
     {.path = "train.rpo_alpha",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(rpo_alpha), .unit = "", .fallback = "0", .example = "0.1",
-     .help = "swift-dpo: rpo_alpha: weight in the loss of the chosen answers' cross entropy; 0: none"},
+     .help = "swift-dpo: rpo_alpha: weight in the loss of the chosen completions' cross entropy; 0: none"},
     {.path = "train.grpo.generations", .value = {.type = PLIM_VALUE_INT, .minimum = 2, .maximum = 1 << 16},
      AT(grpo.generations), .unit = "", .fallback = "8", .example = "16",
      .help = "trl-grpo: num_generations: completions of a prompt; must divide the number that is generated at once"},
