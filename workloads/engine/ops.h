@@ -182,6 +182,7 @@ struct tensor *op_mul_complex(struct engine *e, struct tensor *a, struct tensor 
 
 /* mean over the last dimension, kept */
 struct tensor *op_mean_last(struct engine *e, struct tensor *x);
+struct tensor *op_mean_vector(struct engine *e, struct tensor *x); /* x.mean() of x (n): a tensor without dimensions */
 /* sum over the last dimension, kept */
 struct tensor *op_sum_last(struct engine *e, struct tensor *x);
 /* the same in the type `result`; below, the sum of all elements, a scalar */

@@ -222,6 +222,11 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
     return y;
 }
 
+struct tensor *op_mean_vector(struct engine *e, struct tensor *x)
+{
+    return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
+}
+
 /* --- sum and mean without NaN ------------------------------------------------------------------- */
 
 struct tensor *op_nansum(struct engine *e, struct tensor *x)

@@ -64,7 +64,7 @@ void dpo_sigmoid_losses(struct engine *e, struct dpo_ratios *r)
 
 struct tensor *dpo_mean_loss(struct engine *e, const struct dpo_ratios *r)
 {
-    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, r->losses), 0, (const int64_t[]){0}));
+    struct tensor *loss = tensor_keep(op_mean_vector(e, r->losses));
     tensor_set(e, &loss, op_mul_scalar(e, loss, 1));
     tensor_set(e, &loss, op_add_scalar(e, loss, 0));
     return loss;

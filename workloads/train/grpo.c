@@ -433,7 +433,7 @@ static struct tensor *mean_of_rows(struct engine *e, struct loss *l)
     struct tensor *counts = at_least_one(e, count_rows(e, l));
     struct tensor *means = tensor_keep(op_div(e, sums, counts));
     tensor_drop_all(e, sums, counts);
-    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, means), 0, (const int64_t[]){0}));
+    struct tensor *loss = tensor_keep(op_mean_vector(e, means));
     tensor_drop(e, means);
     return loss;
 }

@@ -5,7 +5,7 @@ struct tensor *grpo_balance_mean(struct engine *e, struct tensor *aux_loss)
 {
     struct tensor *view = tensor_hold(op_view(e, aux_loss, SHAPE(1)));
     struct tensor *all = tensor_keep(op_cat(e, 1, &view, 0));
-    struct tensor *mean = tensor_keep(op_view(e, op_mean_last(e, all), 0, (const int64_t[]){0}));
+    struct tensor *mean = tensor_keep(op_mean_vector(e, all));
     tensor_drop_all(e, view, all);
     return mean;
 }

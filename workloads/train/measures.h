@@ -19,6 +19,8 @@ struct tensor *measures_gather(struct engine *e, struct tensor *x, int64_t world
 struct tensor *measures_sum_of_ranks(struct engine *e, struct tensor *x, int64_t world);
 /* x.item() of a scalar, taken. */
 void measures_read(struct engine *e, struct tensor *x);
+/* x.mean().item() of one rank, x lent or floating */
+void measures_read_own_mean(struct engine *e, struct tensor *x);
 /* accelerator.gather(x).mean().item() */
 void measures_read_gathered_mean(struct engine *e, struct tensor *x, int64_t world);
 /* accelerator.gather_for_metrics(mask.sum()).sum().item(), mask (rows, tokens) */

@@ -16,7 +16,7 @@ struct tensor *pairwise_loss(struct engine *e, struct tensor *values, struct ten
     scores->chosen = tensor_keep(scores_of(e, rewards.chosen, masks.chosen));
     scores->rejected = tensor_keep(scores_of(e, rewards.rejected, masks.rejected));
     struct tensor *signs = op_log_sigmoid(e, op_sub(e, scores->chosen, scores->rejected));
-    struct tensor *loss = tensor_keep(op_neg(e, op_view(e, op_mean_last(e, signs), 0, (const int64_t[]){0})));
+    struct tensor *loss = tensor_keep(op_neg(e, op_mean_vector(e, signs)));
     pair_drop(e, masks);
     pair_drop(e, rewards);
     return loss;

@@ -172,29 +172,22 @@ static struct preference_losses of_model_alone(struct engine *e, enum plim_prefe
 
 /* --- metrics ---------------------------------------------------------------------------------- */
 
-static void read_mean(struct engine *e, struct tensor *x)
-{
-    struct tensor *kept = tensor_hold(x);
-    measures_read(e, measures_mean(e, kept));
-    tensor_drop(e, kept);
-}
-
 static void measure(struct engine *e, const struct scores *s, const struct preference_losses *l, struct tensor *likely,
                     enum plim_preference_loss loss)
 {
     struct pair rewards = l->rewards, logits = pair_of(e, s->logits);
-    read_mean(e, rewards.chosen);
-    read_mean(e, rewards.rejected);
-    read_mean(e, op_to(e, op_compare(e, PLIM_BINARY_GT, rewards.chosen, rewards.rejected), PLIM_F32));
-    read_mean(e, op_sub(e, rewards.chosen, rewards.rejected));
-    read_mean(e, s->log_probs.chosen);
-    read_mean(e, s->log_probs.rejected);
-    if (!e->halted) read_mean(e, logits.chosen);
-    if (!e->halted) read_mean(e, logits.rejected);
+    measures_read_own_mean(e, rewards.chosen);
+    measures_read_own_mean(e, rewards.rejected);
+    measures_read_own_mean(e, op_to(e, op_compare(e, PLIM_BINARY_GT, rewards.chosen, rewards.rejected), PLIM_F32));
+    measures_read_own_mean(e, op_sub(e, rewards.chosen, rewards.rejected));
+    measures_read_own_mean(e, s->log_probs.chosen);
+    measures_read_own_mean(e, s->log_probs.rejected);
+    if (!e->halted) measures_read_own_mean(e, logits.chosen);
+    if (!e->halted) measures_read_own_mean(e, logits.rejected);
     pair_drop(e, logits);
     if (loss != PLIM_PREFERENCE_ORPO || e->halted) return;
-    read_mean(e, likely);
-    read_mean(e, op_div_scalar(e, op_sub(e, l->loss, likely), BETA));
+    measures_read_own_mean(e, likely);
+    measures_read_own_mean(e, op_div_scalar(e, op_sub(e, l->loss, likely), BETA));
 }
 
 struct tensor *preference_loss(struct engine *e, const struct decoder *m, const struct batch *batch,
@@ -213,7 +206,7 @@ struct tensor *preference_loss(struct engine *e, const struct decoder *m, const 
     e->grad_enabled = false;
     if (!e->halted) measure(e, &s, &l, likely, kind);
     e->grad_enabled = grad;
-    struct tensor *mean = tensor_keep(op_view(e, op_mean_last(e, l.loss), 0, (const int64_t[]){0}));
+    struct tensor *mean = tensor_keep(op_mean_vector(e, l.loss));
     pair_drop(e, reference);
     pair_drop(e, l.rewards);
     tensor_drop_all(e, likely, l.loss);

@@ -3,17 +3,11 @@
 
 enum { CHOSEN, REJECTED };
 
-/* Returns x.mean() of a vector, lent: a scalar with a gradient; floating. */
-static struct tensor *mean_of(struct engine *e, struct tensor *x)
-{
-    return op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0});
-}
-
 /* coefficient * mean((chosen + rejected) ** 2), which centres rewards around 0; floating */
 static struct tensor *distance_from_zero(struct engine *e, struct tensor *const pair[2], double coefficient)
 {
     struct tensor *squares = op_pow_scalar(e, op_add(e, pair[CHOSEN], pair[REJECTED]), 2);
-    return op_mul_scalar(e, mean_of(e, squares), coefficient);
+    return op_mul_scalar(e, op_mean_vector(e, squares), coefficient);
 }
 
 /* Reads the smallest reward, their mean and the largest, over all ranks. Returns the variable that stays alive,
@@ -70,7 +64,7 @@ struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struc
     op_split(e, op_view(e, rewards, SHAPE(rows)), 0, 2, (int64_t[]){pairs, pairs}, pair);
     for (int i = CHOSEN; i <= REJECTED; i++) pair[i] = tensor_keep(pair[i]);
     struct tensor *signs = op_log_sigmoid(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
-    struct tensor *loss = tensor_keep(op_neg(e, mean_of(e, signs)));
+    struct tensor *loss = tensor_keep(op_neg(e, op_mean_vector(e, signs)));
     double coefficient = m->setting->center_rewards;
     if (coefficient > 0) tensor_set(e, &loss, op_plus_(e, loss, distance_from_zero(e, pair, coefficient)));
     if (trains && !e->halted) measures_read_tokens(e, batch->mask, world);
@@ -81,14 +75,6 @@ struct tensor *reward_loss(struct engine *e, struct tensor *rewards, const struc
 
 /* --- ms-swift's RewardTrainer ----------------------------------------------------------------- */
 
-/* Reads x.mean() of (x, 1), floating. */
-static void read_mean(struct engine *e, struct tensor *x)
-{
-    struct tensor *kept = tensor_hold(x);
-    measures_read(e, measures_mean(e, kept));
-    tensor_drop(e, kept);
-}
-
 struct tensor *swift_reward_loss(struct engine *e, struct tensor *rewards, const struct decoder *m)
 {
     if (e->halted) return NULL;
@@ -97,7 +83,7 @@ struct tensor *swift_reward_loss(struct engine *e, struct tensor *rewards, const
     op_split(e, op_view(e, rewards, SHAPE(rows)), 0, 2, (int64_t[]){pairs, pairs}, pair);
     for (int i = CHOSEN; i <= REJECTED; i++) pair[i] = tensor_keep(pair[i]);
     struct tensor *signs = op_log_sigmoid(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
-    struct tensor *loss = tensor_keep(op_neg(e, mean_of(e, signs))), *centre = NULL;
+    struct tensor *loss = tensor_keep(op_neg(e, op_mean_vector(e, signs))), *centre = NULL;
     double coefficient = m->setting->center_rewards;
     if (coefficient > 0) {
         centre = tensor_keep(distance_from_zero(e, pair, coefficient));
@@ -107,10 +93,10 @@ struct tensor *swift_reward_loss(struct engine *e, struct tensor *rewards, const
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     if (!e->halted) {
-        read_mean(e, pair[CHOSEN]);
-        read_mean(e, pair[REJECTED]);
-        read_mean(e, op_to(e, op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]), PLIM_F32));
-        read_mean(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
+        measures_read_own_mean(e, pair[CHOSEN]);
+        measures_read_own_mean(e, pair[REJECTED]);
+        measures_read_own_mean(e, op_to(e, op_compare(e, PLIM_BINARY_GT, pair[CHOSEN], pair[REJECTED]), PLIM_F32));
+        measures_read_own_mean(e, op_sub(e, pair[CHOSEN], pair[REJECTED]));
     }
     e->grad_enabled = grad;
     tensor_drop_all(e, pair[CHOSEN], pair[REJECTED], centre);

@@ -21,8 +21,7 @@ static void drop_scores(struct engine *e, struct swift_scores *s)
 /* x[mask].mean() of x (rows, n); a scalar, named */
 static struct tensor *mean_where(struct engine *e, struct tensor *x, struct tensor *mask, int64_t found)
 {
-    struct tensor *mean = op_mean_last(e, op_rows_where(e, x, mask, found));
-    return tensor_keep(op_view(e, mean, 0, (const int64_t[]){0}));
+    return tensor_keep(op_mean_vector(e, op_rows_where(e, x, mask, found)));
 }
 
 static struct swift_scores score(struct engine *e, const struct decoder *m, const struct batch *batch,
@@ -154,7 +153,7 @@ struct tensor *swift_dpo_loss(struct engine *e, const struct decoder *m, const s
     rewards.rejected = summed(e, l.rewards.rejected);
     if (!e->halted) measure(e, m->setting, &s, rewards);
     e->grad_enabled = grad;
-    struct tensor *loss = tensor_keep(op_view(e, op_mean_last(e, losses), 0, (const int64_t[]){0}));
+    struct tensor *loss = tensor_keep(op_mean_vector(e, losses));
     pair_drop(e, rewards);
     pair_drop(e, l.rewards);
     pair_drop(e, reference);

@@ -14,11 +14,6 @@ static bool is_simpo(const struct decoder *m)
     return m->setting->preference_loss == PLIM_PREFERENCE_SIMPO;
 }
 
-static struct tensor *mean_of(struct engine *e, struct tensor *x)
-{
-    return tensor_keep(op_view(e, op_mean_last(e, x), 0, (const int64_t[]){0}));
-}
-
 /* --- scores ----------------------------------------------------------------------------------- */
 
 /* cross_entropy_loss() of the chosen completions; all lent; named */
@@ -143,8 +138,8 @@ static struct orpo_losses odds_ratios(struct engine *e, struct pair own)
     struct orpo_losses l = {.each = tensor_keep(op_mul_scalar(e, ratio, BETA))};
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    l.ratio = mean_of(e, ratio);
-    l.odds = mean_of(e, odds);
+    l.ratio = tensor_keep(op_mean_vector(e, ratio));
+    l.odds = tensor_keep(op_mean_vector(e, odds));
     e->grad_enabled = grad;
     tensor_drop_all(e, ratio, odds);
     return l;
@@ -164,7 +159,7 @@ static struct orpo_losses contrasts(struct engine *e, const struct decoder *m, s
 static struct tensor *loss_of(struct engine *e, const struct decoder *m, const struct orpo_losses *l,
                               struct tensor *nll)
 {
-    struct tensor *mean = mean_of(e, l->each), *loss;
+    struct tensor *mean = tensor_keep(op_mean_vector(e, l->each)), *loss;
     if (is_orpo(m)) {
         loss = tensor_keep(op_sub(e, nll, mean));
     } else { /* cpo_alpha is 1 */
