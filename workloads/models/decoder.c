@@ -144,12 +144,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
         return "vit's adapters get no gradient by reentrant checkpointing with Trainer, as its patches need none "
                "(element 0 of tensors does not require grad); use_reentrant false runs";
     bool is_sharded = setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3;
-    bool is_compared = setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO &&
-                       plim_preference_has_reference(setting->preference_loss);
-    bool has_reference = setting->loop == PLIM_LOOP_TRL_DPO || setting->loop == PLIM_LOOP_TRL_GRPO || is_compared ||
-                         setting->loop == PLIM_LOOP_AXOLOTL_DPO || setting->loop == PLIM_LOOP_SWIFT_DPO ||
-                         setting->loop == PLIM_LOOP_SWIFT_KTO ||
-                         setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+    bool has_reference = setting->loop == PLIM_LOOP_TRL_GRPO ||
+                         plim_loop_has_reference(setting->loop, setting->preference_loss);
     if (setting->lora.r && *setting->lora.saved && (is_sharded || has_reference))
         return "train.lora.modules_to_save is not supported with fsdp and zero3, and where the model without its "
                "adapters is a reference (plimsoll exec runs the program)";
@@ -378,14 +374,12 @@ static double repeated_weights(const struct decoder *m)
 
 /* Returns the number of forwards without gradients per trained sample, one of which may be the generation, token by
  * token. */
-static double judgements(const struct plim_train_setting *s)
+static double forwards_without_gradients(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
-    if (s->loop == PLIM_LOOP_AXOLOTL_DPO || s->loop == PLIM_LOOP_SWIFT_DPO) return 1;
-    if (s->loop == PLIM_LOOP_TRL_DPO) return !s->precomputed_reference;
     if (plim_loop_has_kl(s->loop)) return 3; /* of the KL's rows; both again by the reference */
-    if (s->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(s->preference_loss);
-    if (s->loop != PLIM_LOOP_TRL_GRPO) return 0;
+    if (s->loop != PLIM_LOOP_TRL_GRPO)
+        return plim_loop_has_reference(s->loop, s->preference_loss) && !s->precomputed_reference;
     if (grpo->updates * grpo->iterations > 1) return 0; /* the timed step has none of them */
     return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
@@ -409,5 +403,5 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->setting->lora.r) frozen = weights - trained;
     double attention = attention_flops_per_token(c, m->setting->seq);
     double forward = 2 * weights + attention / 3, images = vision_flops_per_row(m) / (double)m->setting->seq;
-    return 6 * weights - 2 * frozen + attention + images + forward * judgements(m->setting);
+    return 6 * weights - 2 * frozen + attention + images + forward * forwards_without_gradients(m->setting);
 }

@@ -96,5 +96,12 @@ static inline bool plim_preference_has_reference(enum plim_preference_loss loss)
 {
     return loss < PLIM_PREFERENCE_ORPO;
 }
+/* Preferences that are compared with those of a reference model. GRPO may have one as well (grpo.reference). */
+static inline bool plim_loop_has_reference(enum plim_loop loop, enum plim_preference_loss loss)
+{
+    if (loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(loss);
+    return loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_AXOLOTL_DPO || loop == PLIM_LOOP_SWIFT_DPO ||
+           plim_loop_has_kl(loop);
+}
 
 #endif

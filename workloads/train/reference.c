@@ -4,10 +4,7 @@
 static bool is_wanted(const struct plim_train_setting *setting)
 {
     if (setting->loop == PLIM_LOOP_TRL_GRPO) return setting->grpo.reference;
-    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_KTO || setting->loop == PLIM_LOOP_AXOLOTL_DPO) return true;
-    if (setting->loop == PLIM_LOOP_SWIFT_DPO || setting->loop == PLIM_LOOP_SWIFT_KTO) return true;
-    if (setting->loop == PLIM_LOOP_LLAMAFACTORY_DPO) return plim_preference_has_reference(setting->preference_loss);
-    return setting->loop == PLIM_LOOP_TRL_DPO && !setting->precomputed_reference;
+    return plim_loop_has_reference(setting->loop, setting->preference_loss) && !setting->precomputed_reference;
 }
 
 enum plim_status reference_create(struct engine *e, const struct plim_model_config *config,
