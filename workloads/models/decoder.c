@@ -347,7 +347,7 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     double width = c->key_rank ? (double)(c->head_dim + c->plain_dim + c->value_dim) / 2 : (double)c->head_dim;
     double full = 12.0 * (double)c->heads * width * (double)seq;
     double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
-    bool has_both = c->family == PLIM_FAMILY_FALCON_H1;
+    bool has_both = plim_model_has_parallel_mamba(c);
     for (int64_t i = 0; i < c->layers; i++)
         sum += has_both ? linear + full : c->layer_is_linear[i] ? linear : full;
     return c->passes ? sum / (double)c->layers * (double)c->passes : sum;

@@ -498,4 +498,10 @@ static inline bool *plim_model_layer_types(struct plim_model_config *model)
     return plim_family_mixes(info) ? model->layer_is_linear : model->layer_is_sliding;
 }
 
+/* True if each block has attention and a Mamba-2 layer side by side. */
+static inline bool plim_model_has_parallel_mamba(const struct plim_model_config *model)
+{
+    return model->mamba_chunk && !plim_family_info(model->family)->mamba;
+}
+
 #endif

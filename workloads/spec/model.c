@@ -310,7 +310,7 @@ static enum plim_status check_mamba(const struct plim_spec *spec, const char **c
 {
     const struct plim_model_config *model = &spec->model;
     int64_t width = mamba_width(model), heads = model->linear_value_heads;
-    bool is_parallel = !plim_family_info(model->family)->mamba; /* in each block */
+    bool is_parallel = plim_model_has_parallel_mamba(model);
     if (!model->mamba_chunk) return PLIM_OK;
     if (heads * model->linear_value_dim != width)
         REFUSE(MAMBA_HEADS, "mamba_n_heads is %lld and mamba_d_head %lld, expected heads as wide as %s = %lld together",

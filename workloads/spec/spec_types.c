@@ -188,7 +188,7 @@ static void describe_images(const struct plim_spec *spec, char *text, size_t siz
 
 static void describe_linear_attention(const struct plim_spec *spec, char *text, size_t size)
 {
-    bool has_mamba = spec->model.mamba_chunk && !plim_family_info(spec->model.family)->mamba;
+    bool has_mamba = plim_model_has_parallel_mamba(&spec->model);
     for (int64_t i = 0; i < spec->model.layers && spec->model.mamba_chunk; i++)
         has_mamba |= spec->model.layer_is_linear[i];
     if (has_mamba) append(text, size, "Mamba-2 layers without the packages mamba_ssm and causal-conv1d%s%s", "", "");
