@@ -152,7 +152,7 @@ static struct tensor *by_transformers(struct tensor *const *x)
     return nn_gated_delta_rule(e, x, x[3], x[4]);
 }
 
-enum { HEADS = 2, KEY = 6, VALUE = 5 };
+enum { HEADS = 2, KEY = 6, VALUE = 5, LONGEST = 150 };
 
 static void make_rule(struct tensor *x[5], int64_t batch, int64_t seq)
 {
@@ -172,6 +172,60 @@ Test(linear_attention, delta_rules)
         make_rule(x, 2, lengths[i]);
         make_rule(y, 2, lengths[i]);
         expect_the_same(5, by_fla, by_transformers, x, y);
+    }
+}
+
+/* The vector of a token and a head, divided by its length and by `divisor`. */
+static void read_unit(const struct tensor *x, int64_t row, double divisor, double vector[KEY])
+{
+    double squares = 1e-6;
+    for (int64_t d = 0; d < KEY; d++) squares += pow(array_at(&x->a, row * KEY + d), 2);
+    for (int64_t d = 0; d < KEY; d++) vector[d] = array_at(&x->a, row * KEY + d) / (sqrt(squares) * divisor);
+}
+
+/* The result for one element of a head's values, from token to token: s <- exp(decay) s, s <- s + beta (v - s k) k,
+ * y = s q. */
+static void recur(struct tensor *const x[5], int64_t batch, int64_t seq, int64_t head, int64_t element, double *y)
+{
+    double s[KEY] = {0}, q[KEY], k[KEY];
+    for (int64_t t = 0; t < seq; t++) {
+        int64_t row = (batch * seq + t) * HEADS + head;
+        double product = 0;
+        read_unit(x[0], row, sqrt(KEY), q);
+        read_unit(x[1], row, 1, k);
+        for (int64_t d = 0; d < KEY; d++) {
+            s[d] *= exp(array_at(&x[3]->a, row));
+            product += s[d] * k[d];
+        }
+        double change = array_at(&x[4]->a, row) * (array_at(&x[2]->a, row * VALUE + element) - product);
+        y[t] = 0;
+        for (int64_t d = 0; d < KEY; d++) {
+            s[d] += change * k[d];
+            y[t] += s[d] * q[d];
+        }
+    }
+}
+
+Test(linear_attention, delta_rules_are_the_recurrence)
+{
+    static const int64_t lengths[] = {1, 63, 64, LONGEST};
+    struct tensor *x[5];
+    for (int i = 0; i < 4; i++) {
+        make_rule(x, 2, lengths[i]);
+        struct tensor *y = tensor_keep(by_transformers(x));
+        cr_assert(!e->halted);
+        for (int64_t j = 0; j < 2 * HEADS * VALUE; j++) {
+            int64_t batch = j / (HEADS * VALUE), head = j / VALUE % HEADS, element = j % VALUE;
+            double expected[LONGEST];
+            recur(x, batch, lengths[i], head, element, expected);
+            for (int64_t t = 0; t < lengths[i]; t++) {
+                double ours = array_at(&y->a, ((batch * lengths[i] + t) * HEADS + head) * VALUE + element);
+                cr_assert(fabs(ours - expected[t]) <= TOLERANCE, "%d tokens, token %d: %.8g, expected %.8g",
+                          (int)lengths[i], (int)t, ours, expected[t]);
+            }
+        }
+        tensor_drop(e, y);
+        tensor_drop_list(e, x, 5);
     }
 }
 
