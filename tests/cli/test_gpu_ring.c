@@ -64,6 +64,21 @@ static void no_store(void)
     setenv("PLIMSOLL_STORE", "off", 1);
 }
 
+static char store[] = "/tmp/plimsoll-ring-XXXXXX";
+
+static void make_store(void)
+{
+    cr_assert(ne(ptr, mkdtemp(store), NULL));
+    setenv("PLIMSOLL_STORE", store, 1);
+}
+
+static void remove_store(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", store);
+    cr_expect(eq(int, system(command), 0));
+}
+
 static bool says(const json_t *report, const char *part)
 {
     size_t i;
@@ -93,12 +108,10 @@ static void expect_untried(const char *gpus, const char *arguments)
 }
 
 /* One GPU has not what the others own: its twin answers, with what is free on it. */
-Test(gpu_ring, sharded_jobs_are_left_to_the_twin)
+Test(gpu_ring, sharded_jobs_are_left_to_the_twin, .init = make_store, .fini = remove_store)
 {
     static const char *const shardings[] = {"zero1", "zero3", "fsdp"};
-    char arguments[1024], kept[] = "/tmp/plimsoll-twin-XXXXXX";
-    cr_assert(mkdtemp(kept) != NULL);
-    setenv("PLIMSOLL_STORE", kept, 1);
+    char arguments[1024];
     for (size_t i = 0; i < sizeof shardings / sizeof *shardings; i++)
         for (int again = 0; again < 2; again++) {
             snprintf(arguments, sizeof arguments,
@@ -225,7 +238,7 @@ Test(gpu_ring, others_who_work_on_a_gpu_are_left_alone, .init = no_store)
 }
 
 /* The second finds what the first measured, another set of variables of NCCL's does not. */
-Test(gpu_ring, what_was_measured_is_kept)
+Test(gpu_ring, what_was_measured_is_kept, .init = make_store, .fini = remove_store)
 {
     static const struct {
         const char *nccl, *options, *variable;
@@ -237,9 +250,7 @@ Test(gpu_ring, what_was_measured_is_kept)
                 {"10,0.5", "", "1", true, 10e9},
                 {"10,0.5", "--fresh", "0", true, 10e9},
                 {"5,1", "", "0", false, 10e9}};
-    char store[] = "/tmp/plimsoll-ring-XXXXXX", arguments[512];
-    cr_assert(ne(ptr, mkdtemp(store), NULL));
-    setenv("PLIMSOLL_STORE", store, 1);
+    char arguments[512];
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         setenv("PLIM_DOUBLE_NCCL", runs[i].nccl, 1);
         setenv("NCCL_P2P_DISABLE", runs[i].variable, 1);
@@ -252,16 +263,12 @@ Test(gpu_ring, what_was_measured_is_kept)
                              0.15 * runs[i].bandwidth), "run %zu", i);
         json_decref(r.report);
     }
-    snprintf(arguments, sizeof(arguments), "rm -rf %s", store);
-    cr_expect(eq(int, system(arguments), 0));
 }
 
 /* However long the step itself takes on a busy machine, it is not 100 s. */
-Test(gpu_ring, what_is_known_of_it_counts_in_the_seconds_of_a_measured_step)
+Test(gpu_ring, what_is_known_of_it_counts_in_the_seconds_of_a_measured_step, .init = make_store, .fini = remove_store)
 {
-    char store[] = "/tmp/plimsoll-ring-XXXXXX", command[512];
-    cr_assert(ne(ptr, mkdtemp(store), NULL));
-    setenv("PLIMSOLL_STORE", store, 1);
+    char command[512];
     setenv("PLIM_DOUBLE_NCCL", "20,0.2", 1);
     struct ran r = run(TWO, EXPLAIN "--world 2");
     cr_expect(lt(dbl, number(&r, "setting.step_seconds"), 100));
@@ -272,8 +279,6 @@ Test(gpu_ring, what_is_known_of_it_counts_in_the_seconds_of_a_measured_step)
     cr_expect(epsilon_eq(dbl, number(&r, "all_reduce.waits_seconds"), 100, 0.1));
     cr_expect(lt(dbl, 100, number(&r, "setting.step_seconds")));
     json_decref(r.report);
-    snprintf(command, sizeof(command), "rm -rf %s", store);
-    cr_expect(eq(int, system(command), 0));
 }
 
 /* Of three GPUs two are of a kind: the ring is theirs. */

@@ -24,6 +24,7 @@ RUN['global'] = RUN['micro'] * RUN['accumulation'] * RUN['dp']
 HERE = os.path.dirname(os.path.abspath(__file__))
 RESULT = os.path.join(HERE, 'result.json')
 CASES = []
+FOLDER = tempfile.TemporaryDirectory(prefix='plimsoll-emit-')
 
 
 class Missing(Exception):
@@ -39,8 +40,7 @@ def case(form, *packages, sharding='ddp'):
 
 
 def as_file(text, name):
-    folder = tempfile.mkdtemp(prefix='plimsoll-emit-')
-    path = os.path.join(folder, name)
+    path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), name)
     with open(path, 'w', encoding='utf-8') as file:
         file.write(text)
     return path
