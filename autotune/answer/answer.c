@@ -140,7 +140,7 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     out->rate_limit = edge->rate_limit;
     snprintf(rate, sizeof(rate), "%.4g", edge->rate_limit);
     if (!fell_short && d->found)
-        snprintf(out->why, sizeof(out->why), "what the waterfall gave up before it was enough");
+        snprintf(out->why, sizeof(out->why), "an earlier step of the waterfall fits");
     else if (edge->rate_limit > 0 && d->found)
         snprintf(out->why, sizeof(out->why), "it cannot be faster than %s %s", rate,
                  plim_result_rate_unit(&out->best.setting));

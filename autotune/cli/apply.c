@@ -233,7 +233,7 @@ const struct plim_command plim_command_apply = {
              "INI, shell and sbatch scripts, Python, notebooks, Hydra trees, gin. The first\n"
              "FILE is a result of tune or plan, unless --micro-batch says the number; where\n"
              "that checkpoints activations, so does the job afterwards. Only the bytes of the\n"
-             "numbers, and of that switch, change. Whose file it is is told by its keys; what\n"
+             "numbers, and of that switch, change. A file's keys show whose it is; what\n"
              "cannot be changed for certain is refused, and nothing is touched.\n"
              "'plimsoll revert FILE' takes it back.\n\n"
              "  plimsoll apply result.json train.yaml\n"

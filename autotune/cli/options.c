@@ -254,7 +254,7 @@ static const struct plim_option options[] = {
       "speak the protocol of Slurm's TaskProlog: nothing outside a step, nothing on stderr, and one "
       "second unless --budget or --on-miss tune is given"),
     SWITCH("--root-owned", V, store.root_owned,
-      "for hooks that run as root: only look up, and only in a site's store that nobody but root may "
+      "for hooks that run as root: only look up, and only in a site's store that only root may "
       "write"),
     SWITCH("--no-store", T | P | E | X, store.off,
       "neither take a kept answer nor keep one"),

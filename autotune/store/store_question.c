@@ -46,13 +46,13 @@ bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_stor
            a->power_limit_watts == b->power_limit_watts && a->max_sm_mhz == b->max_sm_mhz;
 }
 
-/* Adds a fact from the driver. A driver that does not report it never does, so "not told" is a known value. */
+/* Adds a fact from the driver. A driver that does not report it never does, so "not reported" is a known value. */
 static void add_reported(struct plim_facts *facts, const char *name, double value)
 {
     if (value > 0)
         plim_facts_format(facts, name, "%.15g", value);
     else
-        plim_facts_add(facts, name, "not told");
+        plim_facts_add(facts, name, "not reported");
 }
 
 /* Adds the libraries that the real device uses. Without cuDNN, attention runs plimsoll's own kernels. */

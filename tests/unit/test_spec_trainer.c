@@ -360,7 +360,7 @@ Test(spec_trainer, what_is_loaded_onto_the_gpu_is_whole_there)
         {"loop: trainer, precision: bf16-mixed, weights: fp32, lora: {r: 8}", "cast", "expected loaded"},
         {"loop: trl-sft, world: 2, sharding: ddp", "loaded", "load on the host"},
         {"loop: trainer, world: 2, sharding: zero2, precision: bf16-mixed", "loaded", NULL},
-        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "loaded", "in pieces"},
+        {"loop: trainer, world: 2, sharding: zero3, precision: bf16-mixed", "loaded", "partitions it"},
         {"loop: trainer, world: 2, sharding: fsdp", "loaded", "load on the host"},
     };
     ask_each("train.made_on", cases, sizeof(cases) / sizeof(cases[0]));

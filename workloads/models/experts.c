@@ -70,15 +70,15 @@ struct pairs {
     struct tensor *counts, *ends;  /* (experts), int32: the number of rows of each expert; where they end */
     /* (S, 1) bool: pairs whose expert is not on this GPU, which do not occur; NULL: transformers 5.24 looks for them
      * only if experts are distributed over several GPUs */
-    struct tensor *nobodys;
+    struct tensor *remote;
 };
 
-static struct tensor *find_nobodys(struct engine *e, struct pairs *p, int64_t bins)
+static struct tensor *find_remote(struct engine *e, struct pairs *p, int64_t bins)
 {
     struct tensor *beyond = op_compare_scalar(e, PLIM_BINARY_GE, p->experts, (double)bins);
-    struct tensor *nobodys = tensor_keep(op_unsqueeze(e, beyond, -1));
+    struct tensor *remote = tensor_keep(op_unsqueeze(e, beyond, -1));
     if (!e->halted) op_clamp_(e, p->experts, 0, (double)(bins - 1));
-    return nobodys;
+    return remote;
 }
 
 static struct pairs sort_pairs(struct engine *e, const struct block_call *b, const struct routing *r,
@@ -97,7 +97,7 @@ static struct pairs sort_pairs(struct engine *e, const struct block_call *b, con
     p.counted = tensor_keep(op_to(e, p.experts, PLIM_I32));
     p.counts = tensor_keep(op_histogram(e, p.counted, bins));
     p.ends = tensor_keep(op_cumsum_last(e, p.counts, PLIM_I32));
-    if (b->m->setting->transformers == PLIM_TRANSFORMERS_5_17) p.nobodys = find_nobodys(e, &p, bins);
+    if (b->m->setting->transformers == PLIM_TRANSFORMERS_5_17) p.remote = find_remote(e, &p, bins);
     tensor_drop(e, weights);
     return p;
 }
@@ -105,7 +105,7 @@ static struct pairs sort_pairs(struct engine *e, const struct block_call *b, con
 static void drop_pairs(struct engine *e, struct pairs *p)
 {
     tensor_drop_all(e, p->experts, p->order, p->rows, p->weights, p->counted, p->counts, p->ends,
-                    p->nobodys);
+                    p->remote);
 }
 
 /* Applies each expert's linear to its rows x (S, in). weight: (experts, out, in), `transposed`: (experts, in, out);
@@ -163,12 +163,12 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, c
     const struct experts_traits *t = experts_traits_of(b->m);
     const struct decoder_layer *l = b->layer;
     struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->transposed, *bias, p));
-    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
+    if (p->remote) tensor_set(e, &y, op_masked_fill(e, y, p->remote, 0));
     tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
     struct tensor *down = nn_wrapped(e, &wrappers[DOWN], l->experts_down);
     select_bias(e, bias, l->experts_down_bias, p);
     tensor_set(e, &y, grouped_linear(e, y, down, t->transposed, *bias, p));
-    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys, 0));
+    if (p->remote) tensor_set(e, &y, op_masked_fill(e, y, p->remote, 0));
     return y;
 }
 
@@ -251,7 +251,7 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
     struct pairs p = sort_pairs(e, b, r, x);
     struct tensor *bias = NULL, *inverse, *gate_up = nn_wrapped(e, &wrappers[GATE_UP], b->layer->experts_gate_up);
     select_bias(e, &bias, b->layer->experts_gate_up_bias, &p);
-    if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys, 0));
+    if (p.remote) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.remote, 0));
     struct tensor *out = expert_mlp(e, b, &p, gate_up, wrappers, &bias);
     struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
     tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));

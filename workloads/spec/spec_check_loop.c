@@ -84,7 +84,7 @@ static enum plim_status check_loop(const struct plim_spec *spec, struct plim_err
 static const char *why_not_loaded(const struct plim_spec *spec)
 {
     if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_ZERO3))
-        return "zero3, which makes it in pieces (transformers refuses a device_map)";
+        return "zero3, which partitions it as it is created (transformers refuses a device_map)";
     if (plim_enum_axis_has(&spec->sharding, PLIM_SHARDING_FSDP)) return "fsdp, for which trainers load on the host";
     if (plim_loop_is_trl(spec->loop) && spec->world > 1)
         return "TRL's trainers on several GPUs, which load on the host";
@@ -335,7 +335,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
     if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";
     else if (spec->model.vision.layers) what = "a model of images and text, whose embeddings it makes itself";
     else if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) what = "train.liger";
-    else if (spec->label_smoothing > 0) what = "train.label_smoothing, of whose loss it is told otherwise";
+    else if (spec->label_smoothing > 0) what = "train.label_smoothing";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps";
     else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
     if (!what) return check_swift_packing(spec, err);

@@ -13,7 +13,7 @@ static const char *zero3_refuses_adapters(const struct plim_train_setting *setti
     if (*setting->lora.parameters)
         return "adapters of experts' stacked weights are not supported under ZeRO 3: zero2, fsdp, or exec";
     if (setting->checkpointing == PLIM_CHECKPOINTING_FULL && !setting->use_reentrant)
-        return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 gave up have another shape when a "
+        return "torch.utils.checkpoint fails there: frozen weights that ZeRO 3 released have another shape when a "
                "block is recomputed (CheckpointError); use_reentrant runs";
     return NULL;
 }
@@ -32,7 +32,7 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "ZeRO is simulated only: one GPU does not have the shards of the others";
     bool is_made_partitioned = plim_loop_is_trainers(setting->loop) && setting->sharding == PLIM_SHARDING_ZERO3;
     if (config->sinusoidal_positions && is_made_partitioned)
-        return "transformers fails to make distilbert's sinusoidal positions in pieces, as ZeRO 3 has them "
+        return "transformers fails to create distilbert's sinusoidal positions partitioned, as ZeRO 3 has them "
                "(IndexError: too many indices for tensor of dimension 1); zero2 runs";
     bool is_trainers = plim_loop_is_trainers(setting->loop) && setting->sharding != PLIM_SHARDING_ZERO3;
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT && !is_trainers)

@@ -225,8 +225,8 @@ def count(model):
 
 def run_by_trainer(case, folder, size):
     """Trainer moves the model, makes the optimizer and runs the steps. Its arguments come first: with ZeRO 3 they are
-    why the model is made in pieces. DPOTrainer, GRPOTrainer and RewardTrainer give it
-    the adapters themselves."""
+    why the model is partitioned as it is created. DPOTrainer, GRPOTrainer and RewardTrainer give it the adapters
+    themselves."""
     from golden_trainer import make_arguments, train
     with tempfile.TemporaryDirectory() as output:
         arguments = make_arguments(case, output, size, STEPS)
