@@ -1,5 +1,6 @@
 #include "open.h"
 
+#include "config.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #include "devices/cuda/nccl.h"

@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include "autotune/run/worker/worker.h"
 #include "command.h"
+#include "config.h"
 #include "devices/cuda/cuda.h"
 #include "earlier.h"
 #include "env.h"

@@ -1,5 +1,6 @@
 #include "target.h"
 #include "autotune/base/text.h"
+#include "config.h"
 #include "devices/cuda/minimum.h"
 #include "devices/nvml/nvml_abi.h"
 #include "devices/nvml/absence.h"

@@ -7,7 +7,9 @@
 #ifndef PLIM_DEVICES_CUDA_TOOLKIT_H
 #define PLIM_DEVICES_CUDA_TOOLKIT_H
 
-#if defined PLIM_WITH_CUDA && !PLIM_WITH_CUDA
+#include "config.h"
+
+#if !PLIM_WITH_CUDA
 #define CUDA_VERSION 13000 /* built without CUDA: messages name the newest versions of the libraries */
 #else
 #include <cuda.h>

@@ -1,6 +1,7 @@
 #include "autotune/base/clock.h"
 #include "autotune/run/measure.h"
 #include "on_gpu.h"
+#include "config.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif

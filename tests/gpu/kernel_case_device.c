@@ -1,4 +1,5 @@
 #include "kernel_case_device.h"
+#include "config.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif

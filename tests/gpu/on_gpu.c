@@ -3,6 +3,7 @@
 #include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "kernel_case_device.h"
+#include "config.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif

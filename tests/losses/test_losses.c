@@ -1,5 +1,6 @@
 /* Small models trained for 20 steps on a device that computes, beside the losses of PyTorch on the
  * CPU (losses.jsonl, make_losses.py): the same weights, tokens and hyperparameters. */
+#include "config.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif

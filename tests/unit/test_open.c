@@ -1,4 +1,5 @@
 /* Devices of all kinds by their URIs. What follows the scheme is tested with each kind. */
+#include "config.h"
 #include "devices/open.h"
 
 #include <criterion/criterion.h>
