@@ -131,10 +131,10 @@ def as_made(parameters):
     last = ("cls.predictions.bias", *["lm_head.bias"] * (not is_linear))
     ordered, own = [], []
     for name, p in parameters:
-        if name.endswith((".sinks", ".dt_bias", ".A_log", ".mamba.D", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
+        if name.endswith((".sinks", ".dt_bias", ".A_log", ".mamba.D", ".mixer.D", ".router.scale", ".per_expert_scale", ".per_dim_scale", ".position_embedding_table")):
             own.append((name, p))
             continue
-        if not any(part in name for part in (".self_attn.", ".conv1d.", ".mamba.in_proj.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
+        if not any(part in name for part in (".self_attn.", ".conv1d.", ".mamba.in_proj.", ".mixer.in_proj.", ".in_proj_qkvz.", ".in_proj_ba.", ".router.", ".patch_embedder.")):
             ordered, own = ordered + own, []
         ordered.append((name, p))
     ordered = own_behind(ordered)
@@ -173,7 +173,7 @@ def build(case):
             else:
                 from_one = case["hf"]["model_type"] in FROM_ONE and ".linear_attn." not in name and ".visual." not in name
                 from_zero = "gemma" in case["hf"]["model_type"] and "gemma4" not in case["hf"]["model_type"]
-                ones = name.endswith(("weight", "scale", "lambda_1", "lambda_2", ".mamba.D")) and (not from_zero or ".vision_tower." in name)
+                ones = name.endswith(("weight", "scale", "lambda_1", "lambda_2", ".mamba.D", ".mixer.D")) and (not from_zero or ".vision_tower." in name)
                 p.fill_(1.0 if ones and not from_one else 0.0)
         for module in model.modules():  # what modules_to_save copies
             if hasattr(module, "modules_to_save") and hasattr(module, "original_module"):

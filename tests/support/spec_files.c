@@ -481,12 +481,12 @@ static int64_t of_gemma4_embedders(const struct plim_model_config *m)
            (v->intermediate_size + m->audio.out_size) * m->hidden_size;
 }
 
-/* Two projections, a convolution of channels, three numbers of each head, a norm of granitemoehybrid's */
+/* Two projections, a convolution of channels, three numbers of each head, a norm but of falcon_h1's */
 static int64_t of_mamba(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, heads = m->linear_value_heads, width = heads * m->linear_value_dim,
             channels = width + 2 * m->linear_key_heads * m->linear_key_dim;
-    bool is_granite = m->family == PLIM_FAMILY_GRANITEMOEHYBRID;
+    bool is_granite = m->family != PLIM_FAMILY_FALCON_H1;
     return linear(h, width + channels + heads, m->mamba_proj_bias) + channels * m->linear_kernel +
            (m->mamba_conv_bias ? channels : 0) + 3 * heads + (is_granite ? width : 0) +
            linear(width, h, is_granite ? m->mamba_proj_bias : m->mamba_out_bias);
@@ -496,14 +496,22 @@ static int64_t of_mamba(const struct plim_model_config *m)
 static int64_t of_hybrids(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim, all = m->vocab_size * h + h;
-    int64_t attention = linear(h, q, m->attention_bias) + 2 * linear(h, kv, m->attention_bias) +
-                        linear(q, h, m->attention_bias);
+    bool b = m->attention_bias, has_both = m->family == PLIM_FAMILY_FALCON_H1;
+    int64_t attention = linear(h, q, b) + 2 * linear(h, kv, b) + linear(q, h, b);
     int64_t rest = 2 * linear(h, m->intermediate_size, m->mlp_bias) + linear(m->intermediate_size, h, m->mlp_bias) +
                    m->experts * (3 * h * m->expert_size + h) + 2 * h;
-    bool has_both = m->family == PLIM_FAMILY_FALCON_H1;
     for (int64_t i = 0; i < m->layers; i++)
         all += rest + (has_both ? of_mamba(m) + attention : m->layer_is_linear[i] ? of_mamba(m) : attention);
     return all + (m->tie_word_embeddings ? 0 : m->vocab_size * h);
+}
+
+/* Of each layer a norm, and attention, a Mamba-2 layer or an MLP */
+static int64_t of_nemotron_h(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, all = 2 * m->vocab_size * h + h;
+    int64_t attention = 2 * h * (m->heads + m->kv_heads) * m->head_dim, mlp = 2 * h * f + m->mlp_bias * (h + f);
+    for (const char *k = m->layer_pattern; *k; k++) all += h + (*k == 'M' ? of_mamba(m) : *k == '-' ? mlp : attention);
+    return all;
 }
 
 int64_t spec_parameters(const struct plim_model_config *m)
@@ -515,6 +523,7 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
     case PLIM_FAMILY_GPT_NEOX:
         return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_NEMOTRON_H: return of_nemotron_h(m);
     case PLIM_FAMILY_GRANITEMOEHYBRID:
     case PLIM_FAMILY_FALCON_H1:
         return of_hybrids(m);

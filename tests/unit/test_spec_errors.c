@@ -24,8 +24,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, olmo2, " \
     "gemma, starcoder2, smollm3, granite, granitemoehybrid, olmo, olmo3, stablelm, cohere, cohere2, glm, " \
     "glm4, qwen3_5_text, ministral3, ministral, arcee, apertus, nemotron, exaone4, seed_oss, ernie4_5, " \
-    "hunyuan_v1_dense, lfm2, falcon, falcon_h1, gptj, gpt_bigcode, bert, roberta, xlm-roberta, electra, distilbert, " \
-    "modernbert, deberta-v2, albert, mpnet, esm, mixtral, qwen2_moe, qwen3_moe, gpt_oss, " \
+    "hunyuan_v1_dense, lfm2, falcon, falcon_h1, nemotron_h, gptj, gpt_bigcode, bert, roberta, xlm-roberta, electra, " \
+    "distilbert, modernbert, deberta-v2, albert, mpnet, esm, mixtral, qwen2_moe, qwen3_moe, gpt_oss, " \
     "qwen3_5_moe_text, qwen3_next, olmoe, granitemoe, ernie4_5_moe, lfm2_moe, minimax_m2, afmoe, glm4_moe, " \
     "deepseek_v2, deepseek_v3, " \
     "glm4_moe_lite, qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, gemma3, mistral3, " \

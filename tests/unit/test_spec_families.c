@@ -60,6 +60,11 @@ static const struct refusal {
         {"model: {family: falcon_h1}\ntrain: {lora: {r: 8, targets: [q_proj, out_proj]}}\n",
          "s.yaml:2:31: train.lora.targets has out_proj, which peft refuses for falcon_h1 and which all-linear and "
          "regular expressions may mean, too, expected names without it"},
+        {"model: {family: nemotron_h, hybrid_override_pattern: M-}\ntrain: {lora: {r: 8, targets: [out_proj]}}\n",
+         "s.yaml:2:31: train.lora.targets has out_proj, which peft refuses for nemotron_h and which all-linear and "
+         "regular expressions may mean, too, expected names without it"},
+        {"model: {family: nemotron_h, hybrid_override_pattern: M-, num_hidden_layers: 3}\n",
+         "s.yaml:1:54: the pattern of layers is M-, expected num_hidden_layers = 3 letters"},
         {"model: {family: granitemoehybrid}\ntrain: {loop: trl-sft}\n",
          "s.yaml:1:17: trl-sft with granitemoehybrid is not supported (plimsoll exec runs any training program)"},
         {"model: {family: llama, hidden_act: xielu}\n",
@@ -77,6 +82,14 @@ static const struct refusal {
        "config.json:1:75: layer_types has 1 entries, expected num_hidden_layers = 3"},
       {"{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 1, \"layer_types\": [\"conv\"]}",
        "config.json:1:76: layer_types is 'conv', expected full_attention, linear_attention, attention or mamba"},
+      {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"MEX\"}",
+       "config.json:1:57: hybrid_override_pattern is 'MEX', expected a string of M, *, - and E, one letter for each "
+       "layer"},
+      {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"M-\", \"tie_word_embeddings\": true}",
+       "config.json:1:86: tie_word_embeddings: transformers makes a head of its own all the same, expected false "
+       "(plimsoll exec runs any training program)"},
+      {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"M-\", \"n_groups\": 3}",
+       "config.json:1:75: mamba_num_heads is 128 and n_groups is 3, expected groups that divide it"},
       {"{\"model_type\": \"granitemoehybrid\", \"mamba_n_heads\": 96}",
        "config.json:1:53: mamba_n_heads is 96 and mamba_d_head 85, expected heads as wide as mamba_expand * "
        "hidden_size = 8192 together"},
@@ -124,6 +137,21 @@ Test(spec_families, convolutions_stand_where_no_layer_attends)
                    &s);
     cr_expect(eq(u8, s.model.layer_is_linear[0], false));
     cr_expect(eq(u8, s.model.layer_is_linear[1], true));
+}
+
+/* As nvidia publishes it, and as transformers 5.17 saves it, whose list takes precedence. */
+Test(spec_families, a_pattern_tells_what_layers_are)
+{
+    struct plim_spec s;
+    spec_load_text("config.json", "{\"model_type\": \"nemotron_h\", \"num_hidden_layers\": 4, "
+                                  "\"hybrid_override_pattern\": \"M-*M\"}", &s);
+    cr_expect(eq(str, s.model.layer_pattern, "M-*M"));
+    spec_load_text("config.json", "{\"model_type\": \"nemotron_h\", \"layers_block_type\": [\"mlp\", \"mamba\", "
+                                  "\"full_attention\"], \"hybrid_override_pattern\": \"M-*M\"}", &s);
+    cr_expect(eq(str, s.model.layer_pattern, "-M*"));
+    cr_expect(eq(i64, s.model.layers, 3));
+    bool expected[] = {false, true, false, false};
+    cr_expect(eq(int, memcmp(s.model.layer_is_linear, expected, sizeof(expected)), 0));
 }
 
 /* Older configs call layers mamba and attention, and their list layers_block_type; published ones without experts have

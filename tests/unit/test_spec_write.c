@@ -48,7 +48,7 @@ static bool is_little_known(enum plim_family family)
                                                 PLIM_FAMILY_MPNET, PLIM_FAMILY_GPTJ, PLIM_FAMILY_ERNIE4_5_MOE,
                                                 PLIM_FAMILY_APERTUS, PLIM_FAMILY_GRANITEMOEHYBRID,
                                                 PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, PLIM_FAMILY_AFMOE,
-                                                PLIM_FAMILY_FALCON_H1};
+                                                PLIM_FAMILY_FALCON_H1, PLIM_FAMILY_NEMOTRON_H};
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         if (families[i] == family) return true;
     return false;
@@ -112,17 +112,22 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_FALCON && !m->new_architecture) m->norms_in_parallel = 0;
     if (m->new_architecture) m->parallel_residual = true;
     if (m->mamba_chunk) { /* heads as wide as the layer together */
-        m->linear_value_heads = 2 * m->mamba_expand, m->mamba_width = 0;
+        m->linear_value_heads = 2 * (info->pattern ? 3 : m->mamba_expand), m->mamba_width = 0;
         m->hidden_size *= 2, m->linear_value_dim = m->hidden_size / 2, m->linear_key_heads = 2;
-        m->activation = PLIM_ACTIVATION_SILU;
+        if (!info->pattern) m->activation = PLIM_ACTIVATION_SILU;
         if (!m->experts_per_token || m->experts_per_token > m->experts) m->experts_per_token = m->experts > 0;
     }
     if (info->linear && m->full_interval > m->layers) m->full_interval = m->layers; /* one attends to all */
-    if (info->layer_types && (info->needs_layer_types || between(state, 0, 1))) {
+    if (info->layer_types && (info->needs_layer_types || info->pattern || between(state, 0, 1))) {
         spec->layer_types_given = (size_t)m->layers;
         m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
         m->sliding_window = plim_family_mixes(info) ? 0 : 100;
         for (int64_t i = 0; i < m->layers; i++) plim_model_layer_types(m)[i] = between(state, 0, 1) && i;
+    }
+    if (info->pattern) {
+        memset(m->layer_pattern, 0, sizeof(m->layer_pattern));
+        for (int64_t i = 0; i < m->layers; i++)
+            m->layer_pattern[i] = m->layer_is_linear[i] ? 'M' : "*-"[between(state, 0, 1)];
     }
 }
 
@@ -233,7 +238,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->empty_cache_steps = spec->loop == PLIM_LOOP_TRAINER ? between(state, 0, 3) : 0;
     spec->label_smoothing = may_smooth ? (double)between(state, 0, 10) / 10 : 0;
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
-    bool is_falcon = spec->model_as_given.family == PLIM_FAMILY_FALCON_H1; /* whose targets are names */
+    bool is_falcon = spec->model_as_given.family == PLIM_FAMILY_FALCON_H1 ||
+                     spec->model_as_given.family == PLIM_FAMILY_NEMOTRON_H; /* whose targets are names */
     bool by_regex = !spec->model_as_given.experts && !is_falcon && between(state, 0, 1);
     const char *before = by_regex ? "re:.*\\.(\"|" : between(state, 0, 1) ? "a." : "";
     snprintf(spec->lora.targets, sizeof(spec->lora.targets), "%s%s%s", before, target, by_regex ? ")" : "");
@@ -477,6 +483,8 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
         if (f == PLIM_FAMILY_LFM2_MOE) /* whose class has no default of them */
             used += (size_t)snprintf(text + used, sizeof(text) - used,
                                      ", num_hidden_layers: 1, layer_types: [full_attention]");
+        if (f == PLIM_FAMILY_NEMOTRON_H) /* whose default has experts */
+            used += (size_t)snprintf(text + used, sizeof(text) - used, ", hybrid_override_pattern: \"*M-\"");
         snprintf(text + used, sizeof(text) - used, "}\n%s", sees ? "data: {images: 0}\n" : "");
         spec_load_text("s.yaml", text, &spec);
         expect_round_trip(&spec, plim_family_names[f]);

@@ -62,6 +62,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MPNET] = &plim_family_mpnet,
     [PLIM_FAMILY_GPTJ] = &plim_family_gptj,
     [PLIM_FAMILY_FALCON_H1] = &plim_family_falcon_h1,
+    [PLIM_FAMILY_NEMOTRON_H] = &plim_family_nemotron_h,
     [PLIM_FAMILY_WHISPER] = &plim_family_whisper,
     [PLIM_FAMILY_BART] = &plim_family_bart,
     [PLIM_FAMILY_MBART] = &plim_family_bart,
@@ -349,7 +350,10 @@ static double attention_flops_per_token(const struct plim_model_config *c, int64
     double linear = 18.0 * (double)c->linear_value_heads * (double)(c->linear_key_dim * c->linear_value_dim), sum = 0;
     bool has_both = plim_model_has_parallel_mamba(c);
     for (int64_t i = 0; i < c->layers; i++)
-        sum += has_both ? linear + full : c->layer_is_linear[i] ? linear : full;
+        sum += has_both                     ? linear + full
+               : c->layer_is_linear[i]      ? linear
+               : plim_model_layer_feeds(c, i) ? 0
+                                            : full;
     return c->passes ? sum / (double)c->layers * (double)c->passes : sum;
 }
 

@@ -423,6 +423,7 @@ static struct tensor *run_blocks(struct engine *e, struct decoder *m, struct ten
     for (int64_t i = layers[0]; i < layers[1]; i++) {
         bool is_other = m->config->layer_is_sliding[i] || m->config->layer_is_linear[i];
         struct block_call call = sliding && is_other ? *sliding : *full;
+        if (plim_model_layer_feeds(m->config, i)) call.mask = NULL;
         if (call.shared) memcpy(call.biases, call.shared, sizeof(call.biases));
         call.m = m;
         call.layer = &m->layers[i];

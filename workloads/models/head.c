@@ -241,6 +241,7 @@ static struct tensor *causal_lm_loss(struct engine *e, struct decoder *m, struct
     scale(e, m, logits);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, logits, m->config->final_logit_softcapping);
+    if (m->config->family == PLIM_FAMILY_NEMOTRON_H) tensor_set(e, logits, op_to(e, *logits, PLIM_F32));
     hook(e, m, logits);
     if (!labels) return NULL;
     return tensor_keep(nn_causal_lm_loss(e, *logits, labels, liger.loss == PLIM_LIGER_LOSS_OF_LOGITS, is_sum));

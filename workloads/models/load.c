@@ -160,6 +160,10 @@ static void stored_name(const struct decoder *m, const struct module *module, ch
         snprintf(name, STORED_NAME, "block_sparse_moe.%s", module->kind == MODULE_WEIGHT ? "router." : linear);
         return;
     }
+    if (m->config->family == PLIM_FAMILY_NEMOTRON_H && !strncmp(module->path, "model.", 6)) {
+        snprintf(name, STORED_NAME, "backbone.%s.", module->path + 6);
+        return;
+    }
     if (m->config->family == PLIM_FAMILY_ERNIE4_5_MOE && strstr(module->path, "moe_statics")) {
         snprintf(name, STORED_NAME, "mlp.moe_statics.e_score_correction_bias");
         return;
@@ -323,7 +327,7 @@ static int64_t ranks_of_plan(const struct decoder *m)
 {
     enum plim_family family = m->config->family;
     bool has_plan = family != PLIM_FAMILY_GPT2 && family != PLIM_FAMILY_OPT && family != PLIM_FAMILY_BLOOM &&
-                    !plim_vision_exists(&m->config->vision);
+                    family != PLIM_FAMILY_NEMOTRON_H && !plim_vision_exists(&m->config->vision);
     return has_plan && plim_loop_is_trainers(m->setting->loop) && m->setting->world > 1 ? m->setting->world : 1;
 }
 

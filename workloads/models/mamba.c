@@ -41,8 +41,9 @@ void mamba_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     nn_move_last(p, first);
     l->a_log = nn_parameter(e, p, INIT_ZEROS, SHAPE(w.heads)); /* initially a step of 1 divides the state by e */
     nn_move_last(p, first + 1);
-    bool has_norm = m->config->family != PLIM_FAMILY_FALCON_H1;
+    bool has_norm = c->family != PLIM_FAMILY_FALCON_H1, has_groups = c->family == PLIM_FAMILY_NEMOTRON_H;
     if (has_norm) nn_norm_create(e, p, &l->linear_norm, NORM_RMS_GATED_FIRST, w.inner, false);
+    if (has_groups) l->linear_norm.groups = c->linear_key_heads;
     l->skip = nn_parameter(e, p, INIT_ONES, SHAPE(w.heads));
     nn_move_last(p, first + 2);
     initialise(e, l->a_log, PLIM_F32);
@@ -50,10 +51,37 @@ void mamba_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
     if (!e->halted) l->a_log->odd_name = l->skip->odd_name = true;
 }
 
+/* NemotronHPreTrainedModel._init_weights(): the same, random biases of the step sizes, in steps of which each needs the
+ * one before, and the output projection divided by a number. Until the end Python's variables hold the heads' numbers,
+ * the step sizes and their biases. */
+static void initialise_steps(struct engine *e, const struct decoder *m, const struct decoder_layer *l)
+{
+    enum { NUMBERS, SIZES, BIASES, HELD, SIZE_STEPS = 5, BIAS_STEPS = 5 };
+    if (e->halted) return;
+    struct tensor *held[HELD], *step, *fresh;
+    held[NUMBERS] = tensor_keep(tensor_empty_like(e, l->a_log, PLIM_I64));
+    tensor_drop(e, tensor_keep(tensor_empty_like(e, l->a_log, PLIM_F32)));
+    for (int part = SIZES; part <= BIASES; part++) {
+        step = tensor_keep(tensor_empty_like(e, l->a_log, m->parameters.dtype));
+        for (int i = 1; i < (part == SIZES ? SIZE_STEPS : BIAS_STEPS); i++) {
+            fresh = tensor_keep(tensor_empty_like(e, l->a_log, m->parameters.dtype));
+            tensor_drop(e, step);
+            step = fresh;
+        }
+        held[part] = step;
+    }
+    if (m->config->rescales_residual && !e->halted)
+        tensor_drop(e, tensor_keep(tensor_empty_like(e, l->linear_out.weight, m->parameters.dtype)));
+    tensor_drop_all(e, held[NUMBERS], held[SIZES], held[BIASES]);
+}
+
 void mamba_initialise(struct engine *e, const struct decoder *m)
 {
-    for (int64_t i = 0; i < m->config->layers; i++)
-        if (m->layers[i].skip) initialise(e, m->layers[i].a_log, PLIM_I64);
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        if (!m->layers[i].skip) continue;
+        if (m->config->family == PLIM_FAMILY_NEMOTRON_H) initialise_steps(e, m, &m->layers[i]);
+        else initialise(e, m->layers[i].a_log, PLIM_I64);
+    }
 }
 
 /* The scan of the convolved parts (B, S, channels), lent, which are padded with zeros: (B, S, inner), named, and what
@@ -75,7 +103,8 @@ static struct tensor *scan(struct engine *e, const struct block_call *b, struct 
                                                          i == X ? c->linear_value_dim : c->linear_key_dim)));
     *result = tensor_keep(nn_mamba2_scan(e, &(struct mamba2_scan){.x = heads[X], .step = step, .b = heads[B],
                                                                  .c = heads[C], .a = rate, .skip = l->skip,
-                                                                 .step_bias = l->dt_bias, .chunk = c->mamba_chunk}));
+                                                                 .step_bias = l->dt_bias, .chunk = c->mamba_chunk,
+                                                                 .step_min = c->mamba_step_min}));
     struct tensor *y = e->halted ? e->poison : tensor_keep(op_reshape(e, *result, SHAPE(batch, seq, w.inner)));
     tensor_drop_all(e, heads[X], heads[B], heads[C], part[X], part[B], part[C]);
     return y;

@@ -222,7 +222,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_modernbert, plim_family_vit, plim_family_stablelm, plim_family_falcon,
     plim_family_gpt_bigcode, plim_family_t5, plim_family_gemma4, plim_family_deberta_v2,
     plim_family_whisper, plim_family_bart, plim_family_esm, plim_family_albert, plim_family_mpnet,
-    plim_family_gptj, plim_family_falcon_h1;
+    plim_family_gptj, plim_family_falcon_h1, plim_family_nemotron_h;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted). A model that will be sharded by
  * FSDP or ZeRO has no memory yet. */

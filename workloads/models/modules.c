@@ -486,6 +486,7 @@ static const struct {
     [PLIM_FAMILY_INTERNVL] = {vl_model, llama_block},
     [PLIM_FAMILY_GPTJ] = {gpt2_model, gptj_block},
     [PLIM_FAMILY_FALCON_H1] = {phi_model, plim_falcon_h1_block},
+    [PLIM_FAMILY_NEMOTRON_H] = {plim_nemotron_h_model, plim_nemotron_h_block},
     [PLIM_FAMILY_GPT_BIGCODE] = {gpt2_model, gpt2_block},
     [PLIM_FAMILY_FALCON] = {bloom_model, falcon_block},
     [PLIM_FAMILY_GEMMA4] = {gemma4_model, gemma4_block},

@@ -59,7 +59,7 @@ extern const struct module plim_bert_model[], plim_bert_block[], plim_distilbert
     plim_modernbert_model[], plim_modernbert_block[], plim_deberta_model[], plim_deberta_block[],
     plim_vit_model[], plim_vit_block[], plim_esm_model[], plim_esm_block[],
     plim_albert_model[], plim_albert_block[], plim_mpnet_model[], plim_mpnet_block[];
-extern const struct module plim_falcon_h1_block[];
+extern const struct module plim_falcon_h1_block[], plim_nemotron_h_model[], plim_nemotron_h_block[];
 /* Returns the prefix that replaces the first *replaced characters of `path` in this encoder; "" and 0 if the name does
  * not differ. */
 const char *encoder_module_begins(const struct decoder *m, const char *path, size_t *replaced);

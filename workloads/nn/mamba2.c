@@ -65,7 +65,7 @@ static void prepare(struct engine *e, const struct mamba2_scan *given, struct sc
     int64_t each = tensor_size(given->x, 2) / tensor_size(given->b, 2);
     s->step = tensor_keep(op_add(e, given->step, op_to(e, given->step_bias, (enum plim_dtype)given->step->a.dtype)));
     tensor_set(e, &s->step, op_softplus(e, s->step));
-    tensor_set(e, &s->step, op_clamp(e, s->step, 0, FLT_MAX)); /* transformers compares with infinity */
+    tensor_set(e, &s->step, op_clamp(e, s->step, given->step_min, FLT_MAX)); /* transformers compares with infinity */
     s->x = tensor_hold(op_to(e, given->x, PLIM_F32));
     s->b = tensor_keep(op_repeat_each(e, op_to(e, given->b, PLIM_F32), 2, each));
     s->c = tensor_keep(op_repeat_each(e, op_to(e, given->c, PLIM_F32), 2, each));

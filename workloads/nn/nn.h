@@ -182,7 +182,8 @@ enum norm_kind {
     NORM_LAYER,     /* torch.nn.LayerNorm */
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
     NORM_RMS_GATED, /* Qwen3_5RMSNormGated: weight * x.to(dtype) * silu(gate.float()); nn_norm_gated() */
-    NORM_RMS_GATED_FIRST, /* GraniteMoeHybridRMSNormGated: weight * norm(x.float() * silu(gate.float())).to(dtype) */
+    NORM_RMS_GATED_FIRST, /* GraniteMoeHybridRMSNormGated: weight * norm(x.float() * silu(gate.float())).to(dtype);
+                           * with groups Zamba2RMSNormGated */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_GEMMA4, /* Gemma4RMSNorm: (x.float() * pow(mean, -0.5) * weight.float()).to(dtype); weight may be NULL */
     NORM_RMS_OLMO,   /* Olmo2RMSNorm: (weight * x).to(dtype) */
@@ -201,6 +202,7 @@ struct norm {
     struct tensor *weight, *bias;
     double epsilon; /* 0: the default of its kind; affects only values */
     double offset;  /* Liger: added to the weight (Gemma: 1) */
+    int64_t groups; /* NORM_RMS_GATED_FIRST: equal parts of x, each with a mean of its own; 0: x is one */
 };
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
@@ -382,6 +384,7 @@ struct mamba2_scan {
     struct tensor *a;                /* (H), negative */
     struct tensor *skip, *step_bias; /* (H): D, and what is added to the step sizes */
     int64_t chunk;                   /* tokens of a chunk */
+    double step_min;                 /* lower bound of the step sizes after softplus */
 };
 /* mamba2_chunk_scan of transformers' granitemoehybrid: (B, S, H, P), computed and returned in fp32. */
 struct tensor *nn_mamba2_scan(struct engine *e, const struct mamba2_scan *s);

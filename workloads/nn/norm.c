@@ -61,14 +61,22 @@ static struct tensor *gated(struct engine *e, const void *module, struct tensor 
     return tensor_yield(y);
 }
 
+/* x (B, S, W) as (B, S, groups, W / groups) */
+static struct tensor *grouped(struct engine *e, struct tensor *x, int64_t groups)
+{
+    return op_view(e, x, SHAPE(x->a.shape[0], x->a.shape[1], groups, tensor_size(x, 2) / groups));
+}
+
 static struct tensor *gated_first(struct engine *e, const void *module, struct tensor *x)
 {
     const struct gated_norm *g = module;
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     struct tensor *h = tensor_hold(op_to(e, x, PLIM_F32)), *variance;
     tensor_set(e, &h, op_mul(e, h, op_silu(e, op_to(e, g->gate, PLIM_F32))));
+    if (g->norm->groups && !e->halted) tensor_set(e, &h, grouped(e, h, g->norm->groups));
     struct tensor *scaled = normed(e, h, &variance);
     tensor_drop(e, h);
+    if (g->norm->groups && !e->halted) tensor_set(e, &scaled, op_view(e, scaled, x->a.ndim, x->a.shape));
     struct tensor *y = tensor_keep(op_mul(e, g->norm->weight, op_to(e, scaled, dtype)));
     tensor_drop_all(e, scaled, variance);
     return tensor_yield(y);

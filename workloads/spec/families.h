@@ -42,6 +42,7 @@
     X(LFM2, "lfm2")                                                                                \
     X(FALCON, "falcon")                                                                            \
     X(FALCON_H1, "falcon_h1")                                                                      \
+    X(NEMOTRON_H, "nemotron_h")                                                                    \
     X(GPTJ, "gptj")                                                                                \
     X(GPT_BIGCODE, "gpt_bigcode")                                                                  \
     X(BERT, "bert")                                                                                \

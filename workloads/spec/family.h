@@ -277,6 +277,10 @@
       "state size of a Mamba-2 layer")                                                                                \
     X(MAMBA_HEAD_DIM, linear_value_dim, INT, 1, 1 << 16, "mamba_d_head", "elements",                                  \
       "width of a Mamba-2 head; auto: mamba_expand * hidden_size / mamba_n_heads")                                    \
+    X(MAMBA_STEP_MIN, mamba_step_min, NUMBER, 0, 1e9, "time_step_min", "",                                            \
+      "lower bound of a Mamba-2 layer's step sizes")                                                                  \
+    X(RESCALES_RESIDUAL, rescales_residual, BOOL, 0, 0, "rescale_prenorm_residual", "",                               \
+      "initial weights of output projections are rescaled, which takes memory while the model is made")               \
     X(MAMBA_KERNEL, linear_kernel, INT, 1, 1 << 10, "mamba_d_conv", "tokens",                                         \
       "kernel size of a Mamba-2 layer's convolution")                                                                 \
     X(MAMBA_EXPAND, mamba_expand, INT, 1, 1 << 10, "mamba_expand", "",                                                \
@@ -382,6 +386,7 @@ struct plim_family_info {
     bool linear;             /* layers have linear or full attention; else windowed or full attention */
     bool convolves;          /* layers are short convolutions, or have full attention */
     bool mamba;              /* layers are Mamba-2 layers, or have full attention */
+    bool pattern;            /* or are MLPs: layer_pattern */
     enum plim_activation activation; /* of the MLP, if there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool counts_positions;   /* positions start after pad_token_id, and count only tokens that are not padding */
@@ -496,6 +501,12 @@ static inline bool *plim_model_layer_types(struct plim_model_config *model)
 {
     const struct plim_family_info *info = plim_family_info(model->family);
     return plim_family_mixes(info) ? model->layer_is_linear : model->layer_is_sliding;
+}
+
+/* True if the layer is an MLP alone. */
+static inline bool plim_model_layer_feeds(const struct plim_model_config *model, int64_t layer)
+{
+    return model->layer_pattern[layer] == PLIM_LAYER_MLP;
 }
 
 /* True if each block has attention and a Mamba-2 layer side by side. */

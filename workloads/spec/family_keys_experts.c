@@ -278,6 +278,31 @@ static const struct plim_family_key falcon_h1_keys[] = {
     KEY("mlp_bias", MLP_BIAS, "false"),
 };
 
+/* Each layer is a Mamba-2 layer, attention without positions, or an MLP. The class ignores num_hidden_layers. */
+static const struct plim_family_key nemotron_h_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "131072"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    NUL("num_hidden_layers", LAYERS, "null"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    KEY("head_dim", HEAD_DIM, "128"),
+    KEY("max_position_embeddings", POSITIONS, "4096"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "21504"),
+    KEY("mlp_hidden_act", ACTIVATION, "relu2"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    KEY("ssm_state_size", MAMBA_STATE, "128"),
+    KEY("mamba_num_heads", MAMBA_HEADS, "128"),
+    KEY("mamba_head_dim", MAMBA_HEAD_DIM, "64"),
+    TWO("n_groups", "mamba_n_groups", MAMBA_GROUPS, "8"),
+    TWO("conv_kernel", "mamba_d_conv", MAMBA_KERNEL, "4"),
+    TWO("time_step_min", "mamba_dt_min", MAMBA_STEP_MIN, "0.001"),
+    TWO("use_conv_bias", "mamba_conv_bias", MAMBA_CONV_BIAS, "true"),
+    TWO("chunk_size", "mamba_chunk_size", MAMBA_CHUNK, "128"),
+    KEY("use_bias", MAMBA_PROJ_BIAS, "false"),
+    KEY("rescale_prenorm_residual", RESCALES_RESIDUAL, "true"),
+};
+
 #define LATENT_LINEARS \
     {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
@@ -299,6 +324,11 @@ const struct plim_family_info plim_expert_families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_FALCON_H1] = {KEYS(falcon_h1_keys), .tasks = CAUSAL_ALONE, .rotary = true,
                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "out_proj", "gate_proj",
                                            "up_proj", "down_proj"}},
+    [PLIM_FAMILY_NEMOTRON_H] = {KEYS(nemotron_h_keys), .tasks = CAUSAL_ALONE, .layer_types = true, .mamba = true,
+                                .pattern = true,
+                                .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "out_proj", "up_proj",
+                                            "down_proj"},
+                                .lora_default = {"q_proj", "k_proj", "v_proj", "o_proj"}},
     [PLIM_FAMILY_LFM2_MOE] = {KEYS(lfm2_moe_keys), .tasks = CAUSAL_ALONE, .layer_types = true,
                               .needs_layer_types = true, .convolves = true,
                               .activation = PLIM_ACTIVATION_SILU, .rotary = true,

@@ -71,11 +71,16 @@ static enum plim_status read_layer_types(const struct plim_place *place,
 {
     enum plim_family family = spec->model_as_given.family;
     /* older configs of Mamba-2 layers have other names (remap_legacy_layer_types) */
-    const char *const names[] = {"full_attention", plim_family_other_layers(family), "attention", "mamba"};
-    size_t count = plim_family_info(family)->mamba ? 4 : 2;
+    const char *const names[] = {"full_attention", plim_family_other_layers(family), "attention", "mamba",
+                                 "mlp", "moe"};
+    static const char letters[] = {PLIM_LAYER_ATTENTION, PLIM_LAYER_MAMBA, PLIM_LAYER_ATTENTION, PLIM_LAYER_MAMBA,
+                                   PLIM_LAYER_MLP, PLIM_LAYER_EXPERTS};
+    const struct plim_family_info *info = plim_family_info(family);
+    size_t count = info->pattern ? 6 : info->mamba ? 4 : 2;
+    char *pattern = spec->model_as_given.layer_pattern;
     const struct plim_value type = {.type = PLIM_VALUE_ENUM, .names = names, .name_count = count};
     if (plim_yaml_is_null(node)) {
-        spec->layer_types_given = 0;
+        if (!info->pattern) spec->layer_types_given = 0;
         return PLIM_OK;
     }
     if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS) {
@@ -88,10 +93,29 @@ static enum plim_status read_layer_types(const struct plim_place *place,
         int index = 0;
         enum plim_status st = plim_value_read(&type, place, node->items[i], &index);
         if (st != PLIM_OK) return st;
-        is_other[i] = index % 2 == 1;
+        is_other[i] = index == 1 || index == 3;
+        if (info->pattern) pattern[i] = letters[index];
     }
+    if (info->pattern) pattern[node->count] = '\0';
     memcpy(plim_model_layer_types(&spec->model_as_given), is_other, sizeof(is_other));
     spec->layer_types_given = node->count;
+    return PLIM_OK;
+}
+
+/* nemotron_h: the letters of all layers. A list takes precedence. */
+static enum plim_status read_pattern(const struct plim_place *place, const struct plim_yaml_node *node,
+                                     struct plim_spec *spec)
+{
+    struct plim_model_config *model = &spec->model_as_given;
+    const char letters[] = {PLIM_LAYER_MAMBA, PLIM_LAYER_ATTENTION, PLIM_LAYER_MLP, PLIM_LAYER_EXPERTS, '\0'};
+    if (plim_yaml_is_null(node)) return PLIM_OK;
+    bool is_text = node->kind == PLIM_YAML_SCALAR;
+    size_t count = is_text ? strlen(node->text) : 0;
+    if (!count || count > PLIM_MAX_LAYERS || strspn(node->text, letters) != count)
+        return plim_value_refuse(place, node, "a string of M, *, - and E, one letter for each layer");
+    memcpy(model->layer_pattern, node->text, count + 1);
+    spec->layer_types_given = count;
+    for (size_t i = 0; i < count; i++) model->layer_is_linear[i] = node->text[i] == PLIM_LAYER_MAMBA;
     return PLIM_OK;
 }
 
@@ -293,8 +317,8 @@ static enum plim_status read_attention(const struct plim_place *place,
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Which families have a key */
-enum whose { OF_ALL, OF_LAYER_TYPES, OF_MAMBA, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY, OF_ROTARY_OF_ALL,
-             OF_DEEPSTACK, OF_WINDOWS };
+enum whose { OF_ALL, OF_LAYER_TYPES, OF_MAMBA, OF_PATTERN, OF_CONVOLUTIONS, OF_NOPE, OF_CLASSIFIERS, OF_ROTARY,
+             OF_ROTARY_OF_ALL, OF_DEEPSTACK, OF_WINDOWS };
 
 /* Keys that are not rows of a family's table. Of those that set the same field a later one takes precedence. */
 static const struct special_key {
@@ -304,6 +328,8 @@ static const struct special_key {
     enum whose whose;
     const char *expected, *help; /* NULL: an older name of another one */
 } special_keys[] = {
+    {"hybrid_override_pattern", read_pattern, OF_PATTERN, "a string of M, *, - and E, one letter for each layer",
+     "without layer_types: each layer's type: Mamba-2, attention, MLP or experts; default: ME*-"},
     {"layer_types", read_layer_types, OF_LAYER_TYPES,
      "a list of full_attention and sliding_attention, linear_attention or conv, one a layer",
      "each layer's type; default: the family's pattern (lfm2_moe has none)"},
@@ -343,6 +369,7 @@ static bool has_special(enum plim_family family, size_t special)
     case OF_ALL: return true;
     case OF_LAYER_TYPES: return info->layer_types;
     case OF_MAMBA: return info->mamba;
+    case OF_PATTERN: return info->pattern;
     case OF_CONVOLUTIONS: return info->convolves && !info->needs_layer_types;
     case OF_NOPE: return info->nope == PLIM_NOPE_INTERVAL;
     case OF_CLASSIFIERS: return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);

@@ -13,7 +13,7 @@ static const struct other_kind {
     {"a mixture of experts",
      {"dbrx", "phimoe", "jamba", "llama4"}},
     {"a state-space model",
-     {"mamba", "mamba2", "falcon_mamba", "nemotron_h", "bamba", "rwkv", "recurrent_gemma", "zamba2"}},
+     {"mamba", "mamba2", "falcon_mamba", "bamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
      {"deberta",
       "longformer", "roformer", "layoutlm", "eurobert"}},
@@ -42,13 +42,13 @@ const char *plim_hf_other_kind(const char *type)
 enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO,
                 HARMLESS_VISION, /* from here on: words */
                 HARMLESS_GROUPED, HARMLESS_LAST, HARMLESS_LAST_BUT_ONE, HARMLESS_GELU, HARMLESS_ONE, HARMLESS_DEFAULT,
-                HARMLESS_CLIP, HARMLESS_HALF, HARMLESS_LAYER_NORM };
+                HARMLESS_CLIP, HARMLESS_HALF, HARMLESS_LAYER_NORM, HARMLESS_SILU };
 static const char *const harmless_words[] = {
     [HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true", [HARMLESS_VISION] = "null or vision",
     [HARMLESS_EMPTY] = "a config.json without it", [HARMLESS_ZERO] = "0", [HARMLESS_GROUPED] = "grouped_mm",
     [HARMLESS_LAST] = "-1", [HARMLESS_LAST_BUT_ONE] = "-2", [HARMLESS_GELU] = "gelu", [HARMLESS_ONE] = "1",
     [HARMLESS_DEFAULT] = "default", [HARMLESS_CLIP] = "clip_vision_model",
-    [HARMLESS_HALF] = "0.5", [HARMLESS_LAYER_NORM] = "layer_norm"};
+    [HARMLESS_HALF] = "0.5", [HARMLESS_LAYER_NORM] = "layer_norm", [HARMLESS_SILU] = "silu"};
 
 /* The families of which a key is refused (only, but): those whose classes read it */
 #define END PLIM_FAMILY_COUNT
@@ -164,6 +164,10 @@ static const struct refused_key {
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not supported", OF(PLIM_FAMILY_FALCON)},
     {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not supported",
      OF(PLIM_FAMILY_LFM2, PLIM_FAMILY_LFM2_MOE)},
+    {"mamba_hidden_act", HARMLESS_SILU, "another activation of Mamba-2 layers is not supported",
+     OF(PLIM_FAMILY_NEMOTRON_H)},
+    {"tie_word_embeddings", HARMLESS_FALSE, "transformers makes a head of its own all the same",
+     OF(PLIM_FAMILY_NEMOTRON_H)},
     {"mamba_rms_norm", HARMLESS_FALSE, "a norm after Mamba-2 layers is not supported", OF(PLIM_FAMILY_FALCON_H1)},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not supported", OF(PLIM_FAMILY_BLOOM)},
     {"output_hidden_states", HARMLESS_FALSE, "returning hidden states is not supported", OF_ALL},

@@ -39,6 +39,7 @@ static const bool is_untried[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GRANITEMOE] = true,
     [PLIM_FAMILY_GRANITEMOEHYBRID] = true,
     [PLIM_FAMILY_FALCON_H1] = true,
+    [PLIM_FAMILY_NEMOTRON_H] = true,
     [PLIM_FAMILY_GLM4_MOE] = true,
     [PLIM_FAMILY_AFMOE] = true,
     [PLIM_FAMILY_MINIMAX_M2] = true,

@@ -50,8 +50,9 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
     memset(is_linear, 0, PLIM_MAX_LAYERS * sizeof(*is_linear));
     for (int64_t i = 0; i < model->layers && model->full_interval; i++)
         is_linear[i] = (i + 1) % model->full_interval != 0;
-    for (int64_t i = 0; i < model->layers && plim_family_info(model->family)->mamba; i++)
-        is_linear[i] = true;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    for (int64_t i = 0; i < model->layers && info->mamba; i++)
+        is_linear[i] = !info->pattern || model->layer_pattern[i] == PLIM_LAYER_MAMBA;
 }
 
 bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer)
@@ -112,7 +113,18 @@ static void take_text(struct plim_model_config *model)
 
 static int64_t mamba_width(const struct plim_model_config *model)
 {
-    return model->mamba_width ? model->mamba_width : model->mamba_expand * model->hidden_size;
+    int64_t own = model->linear_value_heads * model->linear_value_dim; /* nemotron_h */
+    return model->mamba_width    ? model->mamba_width
+           : model->mamba_expand ? model->mamba_expand * model->hidden_size
+                                 : own;
+}
+
+/* NemotronHConfig.__post_init__() */
+static void derive_pattern(struct plim_spec *spec)
+{
+    struct plim_model_config *model = &spec->model;
+    if (!spec->layer_types_given) snprintf(model->layer_pattern, sizeof(model->layer_pattern), "ME*-");
+    if (!model->layers) model->layers = (int64_t)strlen(model->layer_pattern);
 }
 
 /* GraniteMoeHybridConfig.__post_init__(), FalconH1Config.__post_init__() */
@@ -127,6 +139,7 @@ void plim_model_derive(struct plim_spec *spec)
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
     if (spec->auto_class == PLIM_AUTO_CLASS_CAUSAL_LM) take_text(model);
+    if (plim_family_info(model->family)->pattern) derive_pattern(spec);
     if (model->global_head_dim && !model->has_experts)
         model->experts = model->experts_per_token = model->expert_size = 0;
     if (!model->intermediate_size)
@@ -320,13 +333,31 @@ static enum plim_status check_mamba(const struct plim_spec *spec, const char **c
         REFUSE(ANY_EXPERTS_PER_TOKEN, "num_experts_per_tok is 0 for %lld experts, expected 1 or more",
                (long long)model->experts);
     if (heads % model->linear_key_heads)
-        REFUSE(MAMBA_GROUPS, "mamba_n_heads is %lld and mamba_n_groups is %lld, expected groups that divide it",
-               (long long)heads, (long long)model->linear_key_heads);
-    if (model->activation != PLIM_ACTIVATION_SILU)
+        REFUSE(MAMBA_GROUPS, "%s is %lld and %s is %lld, expected groups that divide it",
+               plim_family_key_name(model->family, PLIM_FIELD_MAMBA_HEADS), (long long)heads,
+               plim_family_key_name(model->family, PLIM_FIELD_MAMBA_GROUPS), (long long)model->linear_key_heads);
+    if (model->activation != PLIM_ACTIVATION_SILU && !plim_family_info(model->family)->pattern) /* of MLPs alone */
         for (int64_t i = 0; i < model->layers; i++)
             if (model->layer_is_linear[i] || is_parallel)
                 REFUSE(ACTIVATION, "hidden_act is another function than silu, which is not supported beside Mamba-2 "
                        "layers, expected silu");
+    return PLIM_OK;
+}
+
+static enum plim_status check_pattern(const struct plim_model_config *model, const char **culprit,
+                                      struct plim_error *err)
+{
+    int64_t count = (int64_t)strlen(model->layer_pattern);
+    if (!plim_family_info(model->family)->pattern) return PLIM_OK;
+    *culprit = "hybrid_override_pattern";
+    if (count != model->layers)
+        return plim_fail(err, PLIM_SPEC, "the pattern of layers is %.64s, expected num_hidden_layers = %lld letters",
+                         model->layer_pattern, (long long)model->layers);
+    const char *experts = strchr(model->layer_pattern, PLIM_LAYER_EXPERTS);
+    if (experts)
+        return plim_fail(err, PLIM_SPEC, "layer %d is a mixture of experts, which is not supported for %s, expected "
+                         "others (plimsoll exec runs any training program)", (int)(experts - model->layer_pattern),
+                         plim_family_names[model->family]);
     return PLIM_OK;
 }
 
@@ -491,6 +522,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_gemma4(spec, culprit, err);
     if (st == PLIM_OK) st = check_mamba(spec, culprit, err);
+    if (st == PLIM_OK) st = check_pattern(model, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
     if ((st = check_task(spec, culprit, err)) != PLIM_OK) return st;

@@ -88,6 +88,10 @@ enum plim_weights { PLIM_WEIGHTS_AUTO, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16, PLI
 
 enum { PLIM_MAX_LAYERS = 1024 };
 
+/* What a layer of nemotron_h is, as letters of its hybrid_override_pattern */
+enum plim_layer_kind { PLIM_LAYER_MAMBA = 'M', PLIM_LAYER_ATTENTION = '*', PLIM_LAYER_MLP = '-',
+                       PLIM_LAYER_EXPERTS = 'E' };
+
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
 
 /* Which tokens attend to later ones, too (use_bidirectional_attention): none, or those of one image to each other. */
@@ -207,7 +211,11 @@ struct plim_model_config {
                                             * mamba_chunk: a Mamba-2 layer, whose groups are the key heads above (of
                                             * the state's width) and whose heads the value heads */
     int64_t mamba_chunk, mamba_expand;     /* tokens of a chunk, 0: no such layers; its width over hidden_size */
-    int64_t mamba_width;                   /* falcon_h1: this width; 0: mamba_expand tells it */
+    int64_t mamba_width;                   /* falcon_h1: this width; 0: mamba_expand tells it, or the heads */
+    double mamba_step_min;                 /* nemotron_h: lower bound of step sizes; changes only values */
+    bool rescales_residual;                /* nemotron_h: initial weights of output projections are rescaled */
+    char layer_pattern[PLIM_MAX_LAYERS + 1]; /* nemotron_h: what each layer is, by enum plim_layer_kind; "": the
+                                              * class's; already applied to layer_is_linear */
     bool mamba_conv_bias, mamba_proj_bias; /* biases of its convolution, and of its projections */
     bool mamba_out_bias;                   /* falcon_h1: of its last projection, which mamba_proj_bias does not cover */
     enum plim_position_use position_use;   /* granitemoehybrid: none, or rotary positions; already applied to

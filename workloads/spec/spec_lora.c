@@ -282,13 +282,15 @@ static enum plim_status check_mamba_targets(const struct plim_spec *spec, struct
 {
     const char *targets = spec->lora.targets;
     char name[PLIM_MODULE_NAME];
-    if (spec->model.family != PLIM_FAMILY_FALCON_H1) return PLIM_OK;
+    enum plim_family family = spec->model.family;
+    if (family != PLIM_FAMILY_FALCON_H1 && family != PLIM_FAMILY_NEMOTRON_H) return PLIM_OK;
     bool is_refused = plim_modules_is_regex(targets);
     for (const char *at = targets; !is_refused && plim_modules_next(&at, name);)
         is_refused = !strcmp(plim_module_leaf(name), "out_proj");
     return is_refused ? plim_fail(err, PLIM_SPEC,
-                                  "train.lora.targets has out_proj, which peft refuses for falcon_h1 and which "
-                                  "all-linear and regular expressions may mean, too, expected names without it")
+                                  "train.lora.targets has out_proj, which peft refuses for %s and which "
+                                  "all-linear and regular expressions may mean, too, expected names without it",
+                                  plim_family_names[family])
                       : PLIM_OK;
 }
 

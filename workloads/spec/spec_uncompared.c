@@ -81,6 +81,7 @@ static const struct { uint64_t always, with_images; } uncompared[PLIM_FAMILY_COU
     [PLIM_FAMILY_APERTUS] = {RECENT, 0},
     [PLIM_FAMILY_GRANITEMOEHYBRID] = {RECENT | PACKING | SFT | DPO_GRPO, 0}, /* TRL reads num_experts from its config */
     [PLIM_FAMILY_FALCON_H1] = {RECENT | PACKING | SFT | DPO_GRPO, 0},
+    [PLIM_FAMILY_NEMOTRON_H] = {RECENT | PACKING | SFT | DPO_GRPO, 0},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {RECENT | DPO_GRPO | ZERO3 | FSDP, 0},
     [PLIM_FAMILY_LFM2_MOE] = {RECENT | DPO_GRPO, 0},
     [PLIM_FAMILY_MINIMAX_M2] = {RECENT | DPO_GRPO, 0},

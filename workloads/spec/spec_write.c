@@ -151,6 +151,11 @@ static void write_layer_types(const struct plim_model_config *model, FILE *file)
         fprintf(file, "    - %s\n", is_other[i] ? plim_family_other_layers(model->family) : "full_attention");
 }
 
+static void write_pattern(const struct plim_model_config *model, FILE *file)
+{
+    if (*model->layer_pattern) fprintf(file, "  hybrid_override_pattern: \"%s\"\n", model->layer_pattern);
+}
+
 static void write_nope_layers(const struct plim_model_config *model, FILE *file)
 {
     bool usual[PLIM_MAX_LAYERS];
@@ -191,6 +196,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
     if (model->dtype) fprintf(file, "  dtype: %s\n", plim_dtype_names[model->dtype]);
     write_rope(model, file);
     write_layer_types(model, file);
+    write_pattern(model, file);
     write_nope_layers(model, file);
     const struct plim_vision *vision = &model->vision;
     if (info->deep[0]) write_blocks("vision_deepstack_visual_indexes", vision->deep_count, vision->deep, file);
