@@ -25,6 +25,7 @@ FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
     'mamba': (['in_proj', 'out_proj'], [*ATTENTION, 'in_proj', 'out_proj', 'input_linear', 'output_linear'],
               ('packing', 'trl')),
     'falcon-h1': (['in_proj', 'q_proj'], [*ATTENTION, 'in_proj', *GATED], ('packing', 'trl', 'all-linear')),
+    'nemotron-h': (['in_proj', 'q_proj'], [*ATTENTION, 'in_proj', *GATED[1:]], ('packing', 'trl', 'all-linear')),
     'mamba-moe': (['in_proj', 'out_proj'], ATTENTION, ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'minimax-m2': (QUERIES, ATTENTION, ()),
