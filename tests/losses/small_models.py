@@ -135,6 +135,10 @@ EXPERTS = [
     dict(ROTARY, model_type="afmoe", num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, num_experts=8, num_dense_layers=1,
          num_experts_per_tok=3, moe_intermediate_size=24, num_shared_experts=2, route_scale=1.5, mup_enabled=True,
          global_attn_every_n_layers=2, sliding_window=16, rope_parameters=default_rope()),
+    dict(ROTARY, model_type="nemotron_h", num_hidden_layers=4, hybrid_override_pattern="EM*E", num_key_value_heads=2,
+         head_dim=12, layer_norm_epsilon=1e-6, mamba_num_heads=4, mamba_head_dim=10, ssm_state_size=6, n_groups=2,
+         chunk_size=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+         moe_shared_expert_intermediate_size=40, routed_scaling_factor=2.5, n_group=2, topk_group=1),
 ]
 
 
@@ -223,4 +227,5 @@ STACKED = [  # of EXPERTS
         "experts.gate_up_proj", "experts.down_proj", "gate.weight")]),
     dict(r=4, target_modules="all-linear"),
     dict(r=4, target_modules=["q_proj"], target_parameters=BOTH),
+    dict(r=4, target_modules=["in_proj", "up_proj"]),
 ]

@@ -505,12 +505,14 @@ static int64_t of_hybrids(const struct plim_model_config *m)
     return all + (m->tie_word_embeddings ? 0 : m->vocab_size * h);
 }
 
-/* Of each layer a norm, and attention, a Mamba-2 layer or an MLP */
+/* Of each layer a norm, and attention, a Mamba-2 layer, an MLP or experts */
 static int64_t of_nemotron_h(const struct plim_model_config *m)
 {
-    int64_t h = m->hidden_size, f = m->intermediate_size, all = 2 * m->vocab_size * h + h;
+    int64_t h = m->hidden_size, f = m->intermediate_size, s = m->shared_expert_size, all = 2 * m->vocab_size * h + h;
     int64_t attention = 2 * h * (m->heads + m->kv_heads) * m->head_dim, mlp = 2 * h * f + m->mlp_bias * (h + f);
-    for (const char *k = m->layer_pattern; *k; k++) all += h + (*k == 'M' ? of_mamba(m) : *k == '-' ? mlp : attention);
+    int64_t sparse = 2 * h * s + m->mlp_bias * (h + s) + m->experts * h * (2 * m->expert_size + 1);
+    for (const char *k = m->layer_pattern; *k; k++)
+        all += h + (*k == 'M' ? of_mamba(m) : *k == '-' ? mlp : *k == 'E' ? sparse : attention);
     return all;
 }
 
@@ -521,12 +523,10 @@ int64_t spec_parameters(const struct plim_model_config *m)
     case PLIM_FAMILY_GPT2:
     case PLIM_FAMILY_GPT_BIGCODE:
         return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
-    case PLIM_FAMILY_GPT_NEOX:
-        return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_GPT_NEOX: return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_NEMOTRON_H: return of_nemotron_h(m);
     case PLIM_FAMILY_GRANITEMOEHYBRID:
-    case PLIM_FAMILY_FALCON_H1:
-        return of_hybrids(m);
+    case PLIM_FAMILY_FALCON_H1: return of_hybrids(m);
     case PLIM_FAMILY_FALCON:
         return m->layers * layer_of_falcon(m) + v * h + 2 * h + head;
     case PLIM_FAMILY_BLOOM: /* a LayerNorm behind the embedding, too */

@@ -88,6 +88,12 @@ static const struct refusal {
       {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"M-\", \"tie_word_embeddings\": true}",
        "config.json:1:86: tie_word_embeddings: transformers makes a head of its own all the same, expected false "
        "(plimsoll exec runs any training program)"},
+      {"{\"model_type\": \"nemotron_h\", \"num_local_experts\": 0}",
+       "config.json:1:51: n_routed_experts is 0, and a letter E of the pattern of layers ME*- is experts, expected 1 "
+       "or more"},
+      {"{\"model_type\": \"nemotron_h\", \"moe_latent_size\": 1024}",
+       "config.json:1:49: moe_latent_size: experts of another width than hidden_size are not supported, expected a "
+       "config.json without it (plimsoll exec runs any training program)"},
       {"{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"M-\", \"n_groups\": 3}",
        "config.json:1:75: mamba_num_heads is 128 and n_groups is 3, expected groups that divide it"},
       {"{\"model_type\": \"granitemoehybrid\", \"mamba_n_heads\": 96}",

@@ -483,8 +483,6 @@ Test(spec_write, every_family_comes_back_with_its_defaults)
         if (f == PLIM_FAMILY_LFM2_MOE) /* whose class has no default of them */
             used += (size_t)snprintf(text + used, sizeof(text) - used,
                                      ", num_hidden_layers: 1, layer_types: [full_attention]");
-        if (f == PLIM_FAMILY_NEMOTRON_H) /* whose default has experts */
-            used += (size_t)snprintf(text + used, sizeof(text) - used, ", hybrid_override_pattern: \"*M-\"");
         snprintf(text + used, sizeof(text) - used, "}\n%s", sees ? "data: {images: 0}\n" : "");
         spec_load_text("s.yaml", text, &spec);
         expect_round_trip(&spec, plim_family_names[f]);

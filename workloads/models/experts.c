@@ -23,7 +23,8 @@ static void build_stack(struct engine *e, struct decoder *m, struct tensor **wei
 void experts_build_stacks(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     int64_t h = m->config->hidden_size, f = m->config->expert_size;
-    build_stack(e, m, &l->experts_gate_up, &l->experts_gate_up_bias, 2 * f, h);
+    build_stack(e, m, &l->experts_gate_up, &l->experts_gate_up_bias,
+                experts_traits_of(m)->is_plain ? f : 2 * f, h);
     build_stack(e, m, &l->experts_down, &l->experts_down_bias, h, f);
 }
 
@@ -34,6 +35,11 @@ static void build_shared(struct engine *e, struct decoder *m, struct decoder_lay
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, shared = c->shared_expert_size;
     if (!shared) return;
+    if (experts_traits_of(m)->is_plain) {
+        nn_linear_create(e, p, &l->fc1, h, shared, c->mlp_bias);
+        nn_linear_create(e, p, &l->fc2, shared, h, c->mlp_bias);
+        return;
+    }
     nn_linear_create(e, p, &l->gate, h, shared, c->mlp_bias);
     nn_linear_create(e, p, &l->up, h, shared, c->mlp_bias);
     nn_linear_create(e, p, &l->down, shared, h, c->mlp_bias);
@@ -56,7 +62,8 @@ int64_t experts_idle_weights(const struct decoder *m)
     const struct plim_model_config *c = m->config;
     int64_t sparse = 0;
     for (int64_t i = 0; i < c->layers; i++) sparse += m->layers[i].experts_down != NULL;
-    return sparse * (c->experts - c->experts_per_token) * 3 * c->hidden_size * c->expert_size;
+    int64_t linears = experts_traits_of(m)->is_plain ? 2 : 3;
+    return sparse * (c->experts - c->experts_per_token) * linears * c->hidden_size * c->expert_size;
 }
 
 /* --- the experts ------------------------------------------------------------------------------ */
@@ -147,6 +154,15 @@ static struct tensor *gated_by_clamped(struct engine *e, struct tensor *y)
     return product;
 }
 
+/* Returns the second linear's input for the first one's result y, lent; floating */
+static struct tensor *activated(struct engine *e, const struct decoder *m, struct tensor *y)
+{
+    const struct experts_traits *t = experts_traits_of(m);
+    return t->is_plain      ? decoder_activation(e, m->config->activation, y)
+           : t->clamps_gate ? gated_by_clamped(e, y)
+                            : gated(e, m->config, y);
+}
+
 /* Rebinds *rows, named or NULL, to the bias of each row's expert. bias: (experts, out); NULL: does nothing */
 static void select_bias(struct engine *e, struct tensor **rows, struct tensor *bias, const struct pairs *p)
 {
@@ -164,7 +180,7 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b, c
     const struct decoder_layer *l = b->layer;
     struct tensor *y = tensor_keep(grouped_linear(e, p->rows, gate_up, t->transposed, *bias, p));
     if (p->remote) tensor_set(e, &y, op_masked_fill(e, y, p->remote, 0));
-    tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, b->m->config, y));
+    tensor_set(e, &y, activated(e, b->m, y));
     struct tensor *down = nn_wrapped(e, &wrappers[DOWN], l->experts_down);
     select_bias(e, bias, l->experts_down_bias, p);
     tensor_set(e, &y, grouped_linear(e, y, down, t->transposed, *bias, p));
@@ -222,7 +238,7 @@ static struct tensor *batched_forward(struct engine *e, const struct block_call 
     struct tensor *weights = tensor_keep(op_rows(e, nn_wrapped(e, &wrappers[GATE_UP], l->experts_gate_up), p.experts));
     select_bias(e, &bias, l->experts_gate_up_bias, &p);
     struct tensor *y = tensor_keep(batched_linear(e, rows, weights, t->transposed, bias));
-    tensor_set(e, &y, t->clamps_gate ? gated_by_clamped(e, y) : gated(e, c, y));
+    tensor_set(e, &y, activated(e, b->m, y));
     tensor_set(e, &weights, op_rows(e, nn_wrapped(e, &wrappers[DOWN], l->experts_down), p.experts));
     select_bias(e, &bias, l->experts_down_bias, &p);
     tensor_set(e, &y, batched_linear(e, y, weights, t->transposed, bias));
@@ -363,6 +379,14 @@ static struct tensor *forward_between(struct engine *e, struct experts_call *cal
     return tensor_yield(sum);
 }
 
+/* The shared expert of x (B, S, H), lent; floating */
+static struct tensor *share(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    if (experts_traits_of(b->m)->is_plain) return decoder_mlp(e, b, x);
+    nn_begin(e);
+    return nn_end(e, decoder_gated_mlp(e, b->m->config->activation, b->layer, x));
+}
+
 static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
     struct experts_call *call = *(struct experts_call *const *)module;
@@ -371,7 +395,8 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     bool shares_first = experts_traits_of(b->m)->shares_first && l->gate.weight;
-    bool shares = l->shared_gate.weight || shares_first, shares_last = b->m->config->shared_experts && !shares_first;
+    bool shares = l->shared_gate.weight || shares_first,
+         shares_last = (b->m->config->shared_experts || l->fc1.weight) && !shares_first;
     struct tensor *rows = experts_traits_of(b->m)->is_grouped ? tensor_ref(x) : tensor_keep(rows_of(e, x));
     if (shares_first) nn_begin(e);
     struct tensor *shared = shares ? decoder_gated_mlp(e, f, l, rows) : NULL;
@@ -386,8 +411,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
     if (shares_first && !e->halted) tensor_set(e, &y, op_to(e, y, (enum plim_dtype)x->a.dtype));
     if (shares_last) {
-        nn_begin(e);
-        shared = tensor_keep(nn_end(e, decoder_gated_mlp(e, f, l, x)));
+        shared = tensor_keep(share(e, b, x));
         tensor_set(e, &y, op_add(e, y, shared));
     }
     const struct routing *r = &call->routing;

@@ -28,6 +28,8 @@ struct experts_traits {
     bool tells_weights;     /* the module also returns the weights of each row's experts, which the block holds until
                              * its end */
     bool has_bias;          /* the router and each linear of the experts have biases */
+    bool is_plain;          /* each expert is a plain MLP, and so is the shared one (fc1, fc2): experts_gate_up is
+                             * (experts, F, H), without a gate */
     bool transposed;        /* the experts' weights are (experts, in, out) */
     bool clamps_gate;       /* gate and up alternate in the first linear's output, and are clamped
                              * (GptOssExperts._apply_gate) */

@@ -289,7 +289,8 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (!*weight || load->e->halted) break;
         if (!is_stack(module) || is_stacked_there)
             load_tensor(load, *weight, is_scale(module) ? INIT_ONES : INIT_WEIGHT);
-        else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up));
+        else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up) &&
+                                           family != PLIM_FAMILY_NEMOTRON_H);
         break;
     case MODULE_CONVOLUTION:
         load_tensor(load, convolution->bias, INIT_ZEROS);

@@ -1,5 +1,5 @@
 /* nemotron_h: each layer is a norm and one module, whose result is added: a Mamba-2 layer, attention without positions,
- * or an MLP. */
+ * an MLP, or experts. */
 #include "model.h"
 
 enum { Q, K, V };
@@ -10,8 +10,13 @@ const struct module plim_nemotron_h_block[] = {BLOCK("norm", norm[0], NORM),
                                                BLOCK("mixer.k_proj", k, LINEAR),
                                                BLOCK("mixer.v_proj", v, LINEAR),
                                                BLOCK("mixer.o_proj", o, LINEAR),
-                                               BLOCK("mixer.up_proj", fc1, LINEAR),
-                                               BLOCK("mixer.down_proj", fc2, LINEAR),
+                                               BLOCK("mixer.experts.up_proj", experts_gate_up, PARAMETER),
+                                               BLOCK("mixer.experts.down_proj", experts_down, PARAMETER),
+                                               BLOCK("mixer.gate", router, WEIGHT),
+                                               BLOCK("mixer.gate.e_score_correction_bias", router_correction,
+                                                     PARAMETER),
+                                               BLOCK("mixer.shared_experts.up_proj", fc1, LINEAR),
+                                               BLOCK("mixer.shared_experts.down_proj", fc2, LINEAR),
                                                {0}};
 const struct module plim_nemotron_h_model[] = {MODEL("model.embeddings", embedding, WEIGHT),
                                                BLOCKS("model.layers"),
@@ -48,7 +53,10 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 {
     enum plim_layer_kind kind = kind_of(m, l);
     nn_norm_create(e, &m->parameters, &l->norm[0], NORM_RMS, m->config->hidden_size, false);
-    (kind == PLIM_LAYER_MAMBA ? mamba_build : kind == PLIM_LAYER_MLP ? build_mlp : build_attention)(e, m, l);
+    (kind == PLIM_LAYER_MAMBA     ? mamba_build
+     : kind == PLIM_LAYER_MLP     ? build_mlp
+     : kind == PLIM_LAYER_EXPERTS ? experts_build
+                                  : build_attention)(e, m, l);
 }
 
 static void build(struct engine *e, struct decoder *m)
@@ -79,16 +87,6 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     return nn_end(e, y);
 }
 
-static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
-{
-    const struct decoder_layer *l = b->layer;
-    nn_begin(e);
-    struct tensor *h = tensor_keep(nn_linear(e, &l->fc1, x)); /* lives as the activation's argument */
-    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
-    tensor_set(e, &h, nn_linear(e, &l->fc2, h));
-    return nn_end(e, tensor_yield(h));
-}
-
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct decoder_layer *l = b->layer;
@@ -97,9 +95,10 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *weights = NULL, *input = tensor_hold(op_to(e, x, (enum plim_dtype)l->norm[0].weight->a.dtype));
     struct tensor *h = tensor_keep(nn_norm(e, &l->norm[0], input));
     tensor_drop(e, input);
-    tensor_set(e, &h, kind == PLIM_LAYER_MAMBA ? mamba(e, b, h)
-                      : kind == PLIM_LAYER_MLP ? mlp(e, b, h)
-                                               : attention(e, b, h, &weights));
+    tensor_set(e, &h, kind == PLIM_LAYER_MAMBA     ? mamba(e, b, h)
+                      : kind == PLIM_LAYER_MLP     ? decoder_mlp(e, b, h)
+                      : kind == PLIM_LAYER_EXPERTS ? experts_block(e, b, h, NULL)
+                                                   : attention(e, b, h, &weights));
     tensor_set(e, &h, op_add(e, x, h));
     tensor_drop(e, weights);
     return tensor_yield(h);

@@ -18,6 +18,7 @@ static const struct experts_traits all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_OLMOE] = {.weights_are_low = true},
     [PLIM_FAMILY_GLM4_MOE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_DEEPSEEK_V2] = {.is_grouped = true, .by_softmax = true, .experts_first = true},
+    [PLIM_FAMILY_NEMOTRON_H] = {.is_grouped = true, .experts_first = true, .is_plain = true},
     [PLIM_FAMILY_DEEPSEEK_V3] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_GLM4_MOE_LITE] = {.is_grouped = true, .experts_first = true},
     [PLIM_FAMILY_ERNIE4_5_MOE] = {.corrects_softmax = true, .shares_first = true},
@@ -37,7 +38,10 @@ void router_build_correction(struct engine *e, struct decoder *m, struct decoder
 {
     const struct experts_traits *t = experts_traits_of(m);
     bool is_parameter = t->corrects_softmax || t->has_linear;
-    enum plim_dtype dtype = t->by_wide_sigmoid || t->has_linear ? m->parameters.dtype : PLIM_F32;
+    bool is_own = t->by_wide_sigmoid || t->has_linear;
+    if (t->is_plain) /* from_pretrained() keeps it in fp32; from_config() makes it in the default type */
+        is_own = m->setting->made_on == PLIM_MADE_ON_GPU && !m->setting->quantization.type;
+    enum plim_dtype dtype = is_own ? m->parameters.dtype : PLIM_F32;
     l->router_correction = nn_buffer(e, op_full(e, dtype, SHAPE(m->config->experts), 0));
     if (e->halted) return;
     l->router_correction->layer = m->parameters.layer;

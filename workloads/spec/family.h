@@ -386,7 +386,7 @@ struct plim_family_info {
     bool linear;             /* layers have linear or full attention; else windowed or full attention */
     bool convolves;          /* layers are short convolutions, or have full attention */
     bool mamba;              /* layers are Mamba-2 layers, or have full attention */
-    bool pattern;            /* or are MLPs: layer_pattern */
+    bool pattern;            /* or are MLPs or experts: layer_pattern */
     enum plim_activation activation; /* of the MLP, if there is no key for it */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
     bool counts_positions;   /* positions start after pad_token_id, and count only tokens that are not padding */
@@ -503,10 +503,10 @@ static inline bool *plim_model_layer_types(struct plim_model_config *model)
     return plim_family_mixes(info) ? model->layer_is_linear : model->layer_is_sliding;
 }
 
-/* True if the layer is an MLP alone. */
+/* True if the layer is an MLP or experts alone. */
 static inline bool plim_model_layer_feeds(const struct plim_model_config *model, int64_t layer)
 {
-    return model->layer_pattern[layer] == PLIM_LAYER_MLP;
+    return model->layer_pattern[layer] == PLIM_LAYER_MLP || model->layer_pattern[layer] == PLIM_LAYER_EXPERTS;
 }
 
 /* True if each block has attention and a Mamba-2 layer side by side. */

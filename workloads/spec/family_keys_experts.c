@@ -278,7 +278,8 @@ static const struct plim_family_key falcon_h1_keys[] = {
     KEY("mlp_bias", MLP_BIAS, "false"),
 };
 
-/* Each layer is a Mamba-2 layer, attention without positions, or an MLP. The class ignores num_hidden_layers. */
+/* Each layer is a Mamba-2 layer, attention without positions, an MLP, or experts. The class ignores
+ * num_hidden_layers. */
 static const struct plim_family_key nemotron_h_keys[] = {
     KEY("vocab_size", VOCAB_SIZE, "131072"),
     KEY("hidden_size", HIDDEN_SIZE, "4096"),
@@ -299,6 +300,14 @@ static const struct plim_family_key nemotron_h_keys[] = {
     TWO("time_step_min", "mamba_dt_min", MAMBA_STEP_MIN, "0.001"),
     TWO("use_conv_bias", "mamba_conv_bias", MAMBA_CONV_BIAS, "true"),
     TWO("chunk_size", "mamba_chunk_size", MAMBA_CHUNK, "128"),
+    TWO("n_routed_experts", "num_local_experts", ANY_EXPERTS, "8"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "7688"),
+    KEY("moe_shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "7688"),
+    KEY("num_experts_per_tok", ANY_EXPERTS_PER_TOKEN, "2"),
+    KEY("routed_scaling_factor", ROUTED_SCALING, "1.0"),
+    KEY("n_group", EXPERT_GROUPS, "1"),
+    KEY("topk_group", GROUPS_PER_TOKEN, "1"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "true"),
     KEY("use_bias", MAMBA_PROJ_BIAS, "false"),
     KEY("rescale_prenorm_residual", RESCALES_RESIDUAL, "true"),
 };

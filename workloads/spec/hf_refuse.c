@@ -69,7 +69,7 @@ static const char *const harmless_words[] = {
        PLIM_FAMILY_QWEN3_NEXT, PLIM_FAMILY_OLMOE, PLIM_FAMILY_GRANITEMOE, PLIM_FAMILY_GRANITEMOEHYBRID, \
        PLIM_FAMILY_AFMOE, PLIM_FAMILY_ERNIE4_5_MOE, PLIM_FAMILY_LFM2_MOE, PLIM_FAMILY_MINIMAX_M2, \
        PLIM_FAMILY_GLM4_MOE, PLIM_FAMILY_DEEPSEEK_V2, PLIM_FAMILY_DEEPSEEK_V3, PLIM_FAMILY_GLM4_MOE_LITE, \
-       PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4)
+       PLIM_FAMILY_GEMMA4_TEXT, PLIM_FAMILY_GEMMA4, PLIM_FAMILY_NEMOTRON_H)
 
 static const struct refused_key {
     const char *key;
@@ -164,6 +164,8 @@ static const struct refused_key {
     {"alibi", HARMLESS_FALSE, "falcon's alibi is not supported", OF(PLIM_FAMILY_FALCON)},
     {"conv_bias", HARMLESS_FALSE, "biases of convolutions are not supported",
      OF(PLIM_FAMILY_LFM2, PLIM_FAMILY_LFM2_MOE)},
+    {"moe_latent_size", HARMLESS_EMPTY, "experts of another width than hidden_size are not supported",
+     OF(PLIM_FAMILY_NEMOTRON_H)},
     {"mamba_hidden_act", HARMLESS_SILU, "another activation of Mamba-2 layers is not supported",
      OF(PLIM_FAMILY_NEMOTRON_H)},
     {"tie_word_embeddings", HARMLESS_FALSE, "transformers makes a head of its own all the same",

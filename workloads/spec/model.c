@@ -57,6 +57,7 @@ void plim_model_linear_layers(const struct plim_model_config *model, bool *is_li
 
 bool plim_model_layer_has_experts(const struct plim_model_config *model, int64_t layer)
 {
+    if (plim_family_info(model->family)->pattern) return model->layer_pattern[layer] == PLIM_LAYER_EXPERTS;
     return model->experts && (layer + 1) % model->sparse_step == 0 && layer >= model->dense_layers &&
            (!plim_family_find(model->family, "moe_layer_end_index", false) || layer <= model->last_sparse);
 }
@@ -125,13 +126,15 @@ static void derive_pattern(struct plim_spec *spec)
     struct plim_model_config *model = &spec->model;
     if (!spec->layer_types_given) snprintf(model->layer_pattern, sizeof(model->layer_pattern), "ME*-");
     if (!model->layers) model->layers = (int64_t)strlen(model->layer_pattern);
+    if (!strchr(model->layer_pattern, PLIM_LAYER_EXPERTS)) model->experts = model->experts_per_token = 0;
 }
 
 /* GraniteMoeHybridConfig.__post_init__(), FalconH1Config.__post_init__() */
 static void derive_mamba(struct plim_model_config *model)
 {
     if (!model->linear_value_dim) model->linear_value_dim = mamba_width(model) / model->linear_value_heads;
-    if (!model->experts) model->experts_per_token = model->expert_size = 0;
+    bool has_pattern = plim_family_info(model->family)->pattern;
+    if (!model->experts && !has_pattern) model->experts_per_token = model->expert_size = 0;
 }
 
 void plim_model_derive(struct plim_spec *spec)
@@ -353,11 +356,9 @@ static enum plim_status check_pattern(const struct plim_model_config *model, con
     if (count != model->layers)
         return plim_fail(err, PLIM_SPEC, "the pattern of layers is %.64s, expected num_hidden_layers = %lld letters",
                          model->layer_pattern, (long long)model->layers);
-    const char *experts = strchr(model->layer_pattern, PLIM_LAYER_EXPERTS);
-    if (experts)
-        return plim_fail(err, PLIM_SPEC, "layer %d is a mixture of experts, which is not supported for %s, expected "
-                         "others (plimsoll exec runs any training program)", (int)(experts - model->layer_pattern),
-                         plim_family_names[model->family]);
+    if (strchr(model->layer_pattern, PLIM_LAYER_EXPERTS) && !model->experts)
+        REFUSE(ANY_EXPERTS, "n_routed_experts is 0, and a letter E of the pattern of layers %.64s is experts, expected "
+               "1 or more", model->layer_pattern);
     return PLIM_OK;
 }
 
@@ -562,7 +563,7 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
                (long long)model->groups, (long long)model->passes);
     bool adds_two = model->family != PLIM_FAMILY_DEEPSEEK_V2;
     bool has_pairs = model->expert_groups && model->experts >= 2 * model->expert_groups;
-    if (model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))
+    if (model->experts && model->expert_groups && adds_two && (model->experts % model->expert_groups || !has_pairs))
         REFUSE(EXPERT_GROUPS, "n_group is %lld for %lld experts, expected equal groups of two or more: transformers "
                "adds up the two largest scores of each", (long long)model->expert_groups, (long long)model->experts);
     if (model->groups_per_token > model->expert_groups)
