@@ -26,13 +26,14 @@ FAMILIES = {  # what is adapted of a few linears, and of all; what is not run
               ('packing', 'trl')),
     'falcon-h1': (['in_proj', 'q_proj'], [*ATTENTION, 'in_proj', *GATED], ('packing', 'trl', 'all-linear')),
     'nemotron-h': (['in_proj', 'q_proj'], [*ATTENTION, 'in_proj', *GATED[1:]], ('packing', 'trl', 'all-linear')),
+    'nemotron-moe': (['in_proj', 'q_proj'], ATTENTION, ('packing', 'trl', 'routers', 'stacked')),
     'mamba-moe': (['in_proj', 'out_proj'], ATTENTION, ('packing', 'trl')),
     'lfm2-moe': (QUERIES, [*ATTENTION[:3], 'in_proj', 'out_proj', 'w1', 'w3', 'w2'], ()),
     'minimax-m2': (QUERIES, ATTENTION, ()),
     'afmoe': (QUERIES, ATTENTION, ('packing', 'routers', 'fsdp', 'zero3')),
     'apertus': (QUERIES, ATTENTION + GATED[1:], ()),
 }
-EXPERTS = {'ernie4-5-moe': 'mlp', 'mamba-moe': 'block_sparse_moe', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp', 'afmoe': 'mlp'}  # where they stand in a block
+EXPERTS = {'ernie4-5-moe': 'mlp', 'mamba-moe': 'block_sparse_moe', 'nemotron-moe': 'mixer', 'lfm2-moe': 'feed_forward', 'minimax-m2': 'mlp', 'afmoe': 'mlp'}  # where they stand in a block
 
 
 def cases_of(family):
@@ -70,7 +71,8 @@ def cases_of(family):
         yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **SFT, **lora(8, few))
     if family in EXPERTS:
         stacked = {'target_parameters': [f'{EXPERTS[family]}.experts.{part}' for part in ('gate_up_proj', 'down_proj')]}
-        yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, few, **stacked))
+        if 'stacked' not in left_out:
+            yield case(first, 2, 64, **MIXED, weights='bf16', **lora(8, few, **stacked))
         if 'routers' not in left_out:
             yield case(second, 2, 64, **MIXED, **FULL, weights='bf16', **TRAINER, **lora(8, 'all-linear'))
         yield case(first, 2, 64, **MIXED, **TRAINER, weights='bf16', made_on='loaded')
