@@ -486,10 +486,10 @@ static int64_t of_mamba(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, heads = m->linear_value_heads, width = heads * m->linear_value_dim,
             channels = width + 2 * m->linear_key_heads * m->linear_key_dim;
-    bool is_granite = m->family != PLIM_FAMILY_FALCON_H1;
+    bool has_norm = m->family != PLIM_FAMILY_FALCON_H1;
     return linear(h, width + channels + heads, m->mamba_proj_bias) + channels * m->linear_kernel +
-           (m->mamba_conv_bias ? channels : 0) + 3 * heads + (is_granite ? width : 0) +
-           linear(width, h, is_granite ? m->mamba_proj_bias : m->mamba_out_bias);
+           (m->mamba_conv_bias ? channels : 0) + 3 * heads + (has_norm ? width : 0) +
+           linear(width, h, has_norm ? m->mamba_proj_bias : m->mamba_out_bias);
 }
 
 /* Attention or a Mamba-2 layer, of falcon_h1 both; a gated MLP, beside it experts; two norms */

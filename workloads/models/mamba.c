@@ -56,14 +56,14 @@ void mamba_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
  * the step sizes and their biases. */
 static void initialise_steps(struct engine *e, const struct decoder *m, const struct decoder_layer *l)
 {
-    enum { NUMBERS, SIZES, BIASES, HELD, SIZE_STEPS = 5, BIAS_STEPS = 5 };
+    enum { NUMBERS, SIZES, BIASES, HELD, STEPS = 5 };
     if (e->halted) return;
     struct tensor *held[HELD], *step, *fresh;
     held[NUMBERS] = tensor_keep(tensor_empty_like(e, l->a_log, PLIM_I64));
     tensor_drop(e, tensor_keep(tensor_empty_like(e, l->a_log, PLIM_F32)));
     for (int part = SIZES; part <= BIASES; part++) {
         step = tensor_keep(tensor_empty_like(e, l->a_log, m->parameters.dtype));
-        for (int i = 1; i < (part == SIZES ? SIZE_STEPS : BIAS_STEPS); i++) {
+        for (int i = 1; i < STEPS; i++) {
             fresh = tensor_keep(tensor_empty_like(e, l->a_log, m->parameters.dtype));
             tensor_drop(e, step);
             step = fresh;
