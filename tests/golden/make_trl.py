@@ -1,12 +1,12 @@
-"""What TRL's SFTTrainer, DPOTrainer and GRPOTrainer allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins them
+"""What TRL's SFTTrainer, DPOTrainer, KTOTrainer and GRPOTrainer allocate, case by case, on plimsoll's virtual GPU: writes the cases, and joins them
 with the figures.
 
-    python make_trl.py sft > trl_cases.jsonl               or dpo or grpo, here and below
+    python make_trl.py sft > trl_cases.jsonl               or dpo, kto or grpo, here and below
     plimsoll exec --device sim:GPU,placement=ascending --observe -- VENV/bin/python ../virtual/programs/golden.py \\
         trl_cases.jsonl ID [ID ...]                          one GPU, that of the cases' compute capability
     plimsoll exec --device sim:GPU,placement=ascending --gpus N --observe -- VENV/bin/torchrun --nproc_per_node N \\
         ../virtual/programs/golden.py trl_cases.jsonl ID     several: a line of each rank
-    python make_trl.py sft FIGURES > trl.jsonl               FIGURES: those lines; of dpo: dpo.jsonl
+    python make_trl.py sft FIGURES > trl.jsonl               FIGURES: those lines; of dpo: dpo.jsonl, ..
 
 VENV: tests/virtual/install.sh's with trl 1.16.0, datasets, liger-kernel 0.8.5 and (zero1 to zero3) deepspeed 0.18.9. The fields are those of
 trainer.jsonl; quantised bases are not prepared for training by peft, as SFTTrainer does not do it either. `made_on`: `loaded` is
@@ -116,6 +116,46 @@ def dpo_cases():
     yield case(small, 2, 100, **dpo, **lora(8), weights='bf16', sharding='zero3', world=2)
     yield case(small, 2, 100, **dpo, **FULL, **lora(8), weights='bf16', sharding='zero3', world=2, use_reentrant=True, prompt=20,
                evaluation={'batch': 2, 'batches': 2, 'every': 2})
+
+
+def kto_cases():
+    """A sample is a row, the first half of a batch is desirable; with each come other rows, of which the KL is estimated."""
+    small, kto = 'x-llama-odd', {'loop': 'trl-kto'}
+    for precision in ('bf16-mixed', 'fp32', 'bf16', 'fp16-mixed'):
+        yield case(small, 2, 64, **kto, precision=precision)
+    yield case(small, 3, 64, **kto, prompt=16)
+    yield case(small, 4, 2048, **kto, prompt=1000)
+    yield case(small, 6, 2048, **kto, **FULL)  # more than one tile of rows
+    yield case(small, 4, 300, **kto, **FULL, accumulation=3, weights='bf16', prompt=100)
+    yield case(small, 4, 300, **kto, **FULL, **lora(8), weights='bf16')
+    yield case(small, 5, 300, **kto, **lora(8, dropout=0.05), prompt=50)
+    yield case(small, 4, 300, **kto, reference='precomputed', prompt=50, arguments={'precompute_ref_log_probs': True})
+    yield case(small, 4, 300, **kto, **FULL, reference='precomputed', **lora(8), arguments={'precompute_ref_log_probs': True})
+    yield case(small, 4, 100, **kto, **FULL, padded=True, prompt=20)
+    yield case(small, 3, 100, **kto, **FULL, **lora(8), weights='bf16', padded=True)
+    for config in ('x-gpt2-odd', 'x-phi', 'x-qwen2-window'):
+        yield case(config, 4, 60, **kto, **FULL)
+    for config in ('x-bloom', 'x-gemma2'):
+        yield case(config, 4, 64, **kto, attention='eager', prompt=9)
+    yield case(small, 4, 300, **kto, **FULL, **lora(8), weights='bf16', **quantized('nf4', compute='bf16', double=True))
+    yield case(small, 4, 100, **kto, **lora(8), weights='bf16', **quantized('nf4', compute='bf16', double=True), padded=True)
+    yield case(small, 4, 100, **kto, **lora(16, dora=True), weights='bf16')
+    yield case(small, 4, 300, **kto, **FULL, use_reentrant=True)
+    yield case(small, 4, 300, **kto, **FULL, use_reentrant=True, **lora(8), weights='bf16')
+    yield case(small, 4, 300, **kto, **FULL, accumulation=2, compute_capability=90)
+    yield case('x-llama-2l', 4, 100, **kto, **FULL, optimizer='sgd')
+    yield case('x-qwen3', 4, 100, **kto, **FULL, prompt=40, padded=True)
+    yield case('smollm2-135m', 8, 1024, **kto, **FULL, prompt=512)
+    yield case('qwen2.5-0.5b', 4, 1024, **kto, **FULL, **lora(16), weights='bf16', prompt=512)
+    yield case('qwen2.5-0.5b', 4, 1024, **kto, **FULL, prompt=512, weights='bf16', optimizer='adamw-8bit')
+    yield case(small, 3, 200, **kto, evaluation={'batch': 2, 'batches': 3, 'every': 2}, prompt=30)
+    yield case(small, 3, 200, **kto, **lora(8), evaluation={'batch': 8, 'batches': 2, 'every': 2}, prompt=30)
+    yield case(small, 4, 100, **kto, **FULL, made_on='loaded')
+    yield case(small, 4, 100, **kto, **FULL, **lora(8), made_on='loaded', weights='bf16')
+    yield case(small, 4, 100, **kto, **FULL, sharding='ddp', world=2, accumulation=2, prompt=20)
+    yield case(small, 4, 100, **kto, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
+    yield case(small, 4, 100, **kto, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3, padded=True)
+    yield case('x-gpt2-odd', 4, 60, **kto, **FULL, sharding='ddp', world=2)
 
 
 def beta(value=0.04, **more):
@@ -404,6 +444,6 @@ def joined(path, made, every_rank=False):
 
 
 if __name__ == '__main__':
-    asked = {'sft': sft_cases, 'dpo': dpo_cases, 'grpo': grpo_cases}[sys.argv[1]]()
+    asked = {'sft': sft_cases, 'dpo': dpo_cases, 'kto': kto_cases, 'grpo': grpo_cases}[sys.argv[1]]()
     for made in joined(sys.argv[2], asked) if len(sys.argv) > 2 else asked:
         print(json.dumps(made))

@@ -121,6 +121,24 @@ Test(spec_trainer, what_dpo_trainer_does_otherwise_is_refused)
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
+Test(spec_trainer, what_kto_trainer_does_otherwise_is_refused)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer, precision: bf16-mixed, evaluation: {batch: 2}", "trl-kto", NULL},
+        {"world: 2, sharding: ddp, lora: {r: 8}, quantization: {type: nf4}", "trl-kto", NULL},
+        {"loop: trl-kto, precomputed_reference: true", "trl-kto", NULL},
+        {"lora: {r: 8}, quantization: {type: fp4}", "trl-kto", "another train.quantization.type than nf4"},
+        {"lora: {r: 8}, quantization: {type: int8}", "trl-kto", "another train.quantization.type than nf4"},
+        {"world: 2, sharding: zero2, precision: bf16-mixed", "trl-kto", "fsdp or ZeRO"},
+        {"world: 2, sharding: fsdp, lora: {r: 8}", "trl-kto", "fsdp or ZeRO"},
+        {"liger: true", "trl-kto", "train.liger"},
+        {"loop: trainer, evaluation: {batch: 1}", "trl-kto", "train.evaluation.batch 1"},
+        {"loop: trainer, evaluation: {batch: 2, keeps: logits, batches: 4}", "trl-kto", "train.evaluation.keeps"},
+        {"loop: trainer, label_smoothing: 0.1", "trl-kto", "train.label_smoothing"},
+    };
+    ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 Test(spec_trainer, what_llamafactorys_trainers_do_otherwise_is_refused)
 {
     static const struct asked cases[] = {
@@ -147,13 +165,13 @@ Test(spec_trainer, prompts_and_references_are_of_trl)
          "precomputed_reference: true}\n", "ZeRO and train.precomputed_reference"},
         {"model: {family: llama}\ndata: {prompt: 5}\n", "data.prompt is given and train.loop is plain"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trainer}\n",
-         "expected trl-sft, trl-dpo, trl-grpo, swift-sft, swift-dpo or swift-kto"},
+         "expected trl-sft, trl-dpo, trl-kto, trl-grpo, swift-sft, swift-dpo or swift-kto"},
         {"model: {family: llama}\ndata: {prompt: 5}\ntrain: {loop: trl-reward}\n",
          "data.prompt is given and train.loop is trl-reward"},
         {"model: {family: llama}\ndata: {prompt: 64, seq: [128, 64]}\ntrain: {loop: trl-sft}\n",
          "data.prompt is 64 and data.seq 64"},
         {"model: {family: llama}\ntrain: {loop: trl-sft, precomputed_reference: true}\n",
-         "train.precomputed_reference is true and train.loop is trl-sft, expected trl-dpo"},
+         "train.precomputed_reference is true and train.loop is trl-sft, expected trl-dpo or trl-kto"},
         {"model: {family: llama}\ntrain: {loop: llamafactory-rm, preference_loss: ipo}\n",
          "train.preference_loss is ipo and train.loop is llamafactory-rm, expected llamafactory-dpo"},
         {"model: {family: llama}\ntrain: {loop: axolotl-dpo, preference_loss: orpo}\n",

@@ -177,6 +177,54 @@ Test(trl, dpo_knows_its_reference_before)
     cr_expect_lt(ours.step[PLIM_REPLAY_STEPS - 1].loss, ours.step[0].loss);
 }
 
+/* --- KTOTrainer ------------------------------------------------------------------------------- */
+
+/* 1 - sigmoid(0) where the model is its own reference, or with its log-probabilities known before */
+static void expect_kto_learns(const struct plim_train_setting *setting, double tolerance)
+{
+    run("llama-3.2-1b", setting);
+    double whole = ours.step[0].loss * (double)setting->accumulation;
+    cr_expect_float_eq(whole, 0.5, tolerance, "%.8g", whole);
+    cr_expect_lt(ours.step[PLIM_REPLAY_STEPS - 1].loss, ours.step[0].loss);
+}
+
+Test(trl, kto_begins_where_its_reference_is)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_KTO);
+    setting.micro_batch = 3; /* two desirable rows, and one that is not */
+    expect_kto_learns(&setting, 1e-6);
+    setting.padding = PLIM_PADDING_LONGEST;
+    setting.evaluation = (struct plim_evaluation){.batch = 2, .batches = 2, .every = 1};
+    setting.precision = PLIM_PRECISION_BF16_MIXED;
+    expect_kto_learns(&setting, 1e-6);
+    setting.accumulation = 2;
+    expect_kto_learns(&setting, 1e-6);
+}
+
+Test(trl, kto_judges_adapters_by_the_model_below)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_KTO);
+    setting.lora = adapters;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW;
+    expect_kto_learns(&setting, 1e-6);
+}
+
+Test(trl, kto_knows_its_reference_before)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_KTO);
+    setting.precomputed_reference = true;
+    expect_kto_learns(&setting, 0.05);
+}
+
+Test(trl, kto_needs_more_than_a_row)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_KTO);
+    setting.micro_batch = 1;
+    replay("llama-3.2-1b", &setting, &ours);
+    cr_expect_neq(ours.verdict, PLIM_OK);
+    cr_expect(strstr(ours.why, "a micro-batch of one row"), "%s", ours.why);
+}
+
 /* --- RewardTrainer ---------------------------------------------------------------------------- */
 
 /* To a new model all rows are nearly alike, and their rewards too: -log sigmoid(0). */

@@ -285,6 +285,8 @@ void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
 /* the same; the indices must be distinct */
 struct tensor *op_different_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x.index_select(0, indices) of distinct indices, of x (n), or (n, ..) without autograd */
+struct tensor *op_select_rows(struct engine *e, struct tensor *x, struct tensor *indices);
 /* x[..., [index], ...] along `dim`, which is kept with size 1 */
 struct tensor *op_index_at(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* nonzero() of a mask with `found` nonzero elements: (found) int64, their linear indices, used instead of the

@@ -166,6 +166,21 @@ static struct tensor *take_rows(struct engine *e, struct tensor *x, struct tenso
     return op_done(e, n, y, 2, operands);
 }
 
+/* zeros.index_add_(0, indices, grad) of vectors */
+static void select_rows_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *indices = node_saved(e, n, 0);
+    if (e->halted) return;
+    out[0] = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    launch_rows(e, PLIM_OP_PUT_ROWS, &out[0]->a, &grads[0]->a, indices);
+}
+static const struct node_kind select_rows_kind = {"IndexSelectBackward0", select_rows_backward};
+
+struct tensor *op_select_rows(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    return take_rows(e, x, indices, &select_rows_kind);
+}
+
 struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices)
 {
     return take_rows(e, x, indices, &rows_kind);

@@ -258,10 +258,9 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
     if (s->padding != PLIM_PADDING_NO || (has_mask && !in_one))
         b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
     if (last >= 0) set_part(e, b.mask, 0, last, 1, 1, 1);
-    if (s->loop == PLIM_LOOP_TRL_DPO || s->loop == PLIM_LOOP_AXOLOTL_DPO) {
+    bool has_completions = s->loop == PLIM_LOOP_TRL_DPO || s->loop == PLIM_LOOP_TRL_KTO;
+    if (has_completions || s->loop == PLIM_LOOP_AXOLOTL_DPO) {
         b.completions = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
-        for (int i = 0; i < 2 && s->precomputed_reference; i++)
-            b.known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
     } else if (plim_loop_is_reward(s->loop)) {
         return b; /* RewardTrainer's rows have no labels */
     } else if (classifies) {
@@ -296,14 +295,18 @@ static void hide_labels(struct engine *e, const struct decoder *m, const struct 
     if (decoder_hides_padding(s)) set_part(e, batch->completions, 0, tokens - 1, 1, 1, 1);
 }
 
-/* Writes the precomputed log-probabilities of the reference: those of a model that gives all tokens the same
+/* Adds the precomputed log-probabilities of the reference: those of a model that gives all tokens the same
  * probability. */
-static void set_reference(struct engine *e, const struct decoder *m, const struct batch *batch)
+static void add_reference(struct engine *e, const struct decoder *m, struct batch *batch)
 {
     const struct plim_train_setting *s = m->setting;
+    if (!s->precomputed_reference) return;
     double answer = (double)(s->seq - decoder_unlearned(m));
     double known = -answer * log((double)m->config->vocab_size);
-    for (int i = 0; i < 2; i++) set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
+    for (int i = 0; i < 2; i++) {
+        batch->known[i] = tensor_keep(tensor_empty(e, PLIM_F32, 1, &s->micro_batch));
+        set_part(e, batch->known[i], known, 0, 1, 1, s->micro_batch);
+    }
 }
 
 /* Adds the rows from which the KL is estimated, and which rows are desirable. */
@@ -312,12 +315,18 @@ static void add_kto(struct engine *e, const struct decoder *m, struct batch *b, 
     int64_t rows = m->setting->micro_batch;
     for (int i = 0; i < BATCH_KL; i++) {
         b->kl[i] = tensor_keep(tensor_empty_like(e, b->inputs, PLIM_I64));
-        if (i == 1) op_fill_(e, b->kl[i], 1);
+        if (i == 1 || (i == 2 && b->completions)) op_fill_(e, b->kl[i], 1);
         else op_random_(e, b->kl[i], (double)m->config->vocab_size, seed - 1);
     }
     if (m->setting->loop == PLIM_LOOP_SWIFT_KTO) { /* its tags stay on the host */
         set_part(e, b->kl[2], PLIM_IGNORED_TARGET, 0, rows, m->setting->seq, decoder_unlearned(m));
         return;
+    }
+    if (m->setting->loop == PLIM_LOOP_TRL_KTO) { /* completions are rotated: the short one is in the first row */
+        set_part(e, b->kl[2], 0, 0, rows, m->setting->seq, m->setting->prompt);
+        if (decoder_hides_padding(m->setting)) set_part(e, b->kl[1], 0, m->setting->seq - 1, 1, 1, 1);
+        if (decoder_hides_padding(m->setting)) set_part(e, b->kl[2], 0, m->setting->seq - 1, 1, 1, 1);
+        add_reference(e, m, b);
     }
     b->tags = tensor_keep(op_full(e, PLIM_BOOL, 1, &rows, 0));
     set_part(e, b->tags, 1, 0, 1, 1, (rows + 1) / 2);
@@ -331,6 +340,6 @@ struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, u
     if (!has_labels) op_random_(e, b.labels, (double)m->config->vocab_size, seed); /* equal to the inputs */
     if (plim_loop_is_trl(m->setting->loop) || plim_loop_is_swift(m->setting->loop)) hide_labels(e, m, &b);
     if (plim_loop_has_kl(m->setting->loop)) add_kto(e, m, &b, seed);
-    if (m->setting->loop == PLIM_LOOP_TRL_DPO) set_reference(e, m, &b);
+    if (m->setting->loop == PLIM_LOOP_TRL_DPO) add_reference(e, m, &b);
     return b;
 }

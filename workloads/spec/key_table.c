@@ -348,14 +348,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
      AT(loop), .unit = "", .fallback = "plain", .example = "trainer",
      .help = "the training loop: plain: forward, backward and step; trainer: transformers' Trainer; trl-sft, "
-             "trl-dpo, trl-grpo and trl-reward: TRL's trainers (1.16); swift-sft: ms-swift's swift sft (4.6); "
+             "trl-dpo, trl-kto, trl-grpo and trl-reward: TRL's trainers (1.16); swift-sft: ms-swift's swift sft (4.6); "
              "axolotl-dpo: axolotl's rl: dpo; swift-dpo, swift-kto, swift-orpo, swift-cpo and swift-rm: types of "
              "ms-swift's swift rlhf; llamafactory-dpo, llamafactory-rm and llamafactory-kto: stages of LLaMA-Factory"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
-     .help = "trl-dpo: precompute_ref_log_probs: rows come with the reference model's log-probabilities, and there "
-             "is no reference model in memory"},
+     .help = "trl-dpo and trl-kto: precompute_ref_log_probs: rows come with the reference model's log-probabilities, "
+             "and there is no reference model in memory"},
     {.path = "train.preference_loss",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",

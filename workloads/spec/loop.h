@@ -7,15 +7,15 @@
 
 /* The loop around the forward and the backward pass: one as in PyTorch's tutorials, or that of transformers' Trainer
  * (workloads/train/trainer_loop.h), of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer, of
- * TRL's SFTTrainer, DPOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an earlier
- * DPOTrainer of TRL, of ms-swift's DPOTrainer, KTOTrainer, ORPOTrainer, CPOTrainer or RewardTrainer, or of
+ * TRL's SFTTrainer, DPOTrainer, KTOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an
+ * earlier DPOTrainer of TRL, of ms-swift's DPOTrainer, KTOTrainer, ORPOTrainer, CPOTrainer or RewardTrainer, or of
  * LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers with losses of their own. A
  * sample is a pair of rows for DPO and rewards, an answer for GRPO (grpo.h). */
 enum plim_loop {
-    PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_GRPO,
-    PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_SWIFT_DPO, PLIM_LOOP_SWIFT_KTO, PLIM_LOOP_SWIFT_ORPO,
-    PLIM_LOOP_SWIFT_CPO, PLIM_LOOP_SWIFT_RM, PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM,
-    PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
+    PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_KTO,
+    PLIM_LOOP_TRL_GRPO, PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_SWIFT_DPO, PLIM_LOOP_SWIFT_KTO,
+    PLIM_LOOP_SWIFT_ORPO, PLIM_LOOP_SWIFT_CPO, PLIM_LOOP_SWIFT_RM, PLIM_LOOP_LLAMAFACTORY_DPO,
+    PLIM_LOOP_LLAMAFACTORY_RM, PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
 };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 static inline bool plim_loop_is_trainers(enum plim_loop loop)
@@ -40,10 +40,15 @@ static inline bool plim_loop_is_llamafactory(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_LLAMAFACTORY_DPO;
 }
-/* Does the loop compute all logits in passes of its own (workloads/train/passes.h)? */
+/* Does the loop compute all logits? */
 static inline bool plim_loop_computes_logits(enum plim_loop loop)
 {
     return loop >= PLIM_LOOP_AXOLOTL_DPO;
+}
+/* Does the loop run the forwards of a micro-step in passes of its own (workloads/train/passes.h)? */
+static inline bool plim_loop_has_passes(enum plim_loop loop)
+{
+    return plim_loop_computes_logits(loop) || loop == PLIM_LOOP_TRL_KTO;
 }
 /* Is compute_loss() not Trainer's own? (That of ms-swift ends as Trainer's does.) */
 static inline bool plim_loop_has_own_loss(enum plim_loop loop)
@@ -58,7 +63,7 @@ static inline bool plim_loop_is_reward(enum plim_loop loop)
 /* Do other rows come with a batch, for an estimate of the KL divergence? */
 static inline bool plim_loop_has_kl(enum plim_loop loop)
 {
-    return loop == PLIM_LOOP_SWIFT_KTO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+    return loop == PLIM_LOOP_TRL_KTO || loop == PLIM_LOOP_SWIFT_KTO || loop == PLIM_LOOP_LLAMAFACTORY_KTO;
 }
 /* The number of rows of a sample */
 static inline int64_t plim_loop_rows(enum plim_loop loop)
@@ -68,12 +73,12 @@ static inline int64_t plim_loop_rows(enum plim_loop loop)
     bool is_of_swifts = plim_loop_is_swift_rlhf(loop) && loop != PLIM_LOOP_SWIFT_KTO;
     return is_of_trls || is_of_llamafactorys || is_of_swifts ? 2 : 1;
 }
-/* disable_dropout of DPOConfig and RewardConfig, and of CustomDPOTrainer and CustomKTOTrainer */
+/* disable_dropout of DPOConfig, KTOConfig and RewardConfig, and of CustomDPOTrainer and CustomKTOTrainer */
 static inline bool plim_loop_disables_dropout(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
     return is_of_trls || plim_loop_is_swift_rlhf(loop) || loop == PLIM_LOOP_LLAMAFACTORY_DPO ||
-           loop == PLIM_LOOP_LLAMAFACTORY_KTO;
+           plim_loop_has_kl(loop);
 }
 /* Are logits computed only for the tokens after a prompt? */
 static inline bool plim_loop_skips_prompts(enum plim_loop loop)

@@ -40,7 +40,7 @@ const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "n
 const char *const plim_storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bf16", "fp16", "fp32"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes", "one-row"};
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
-const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "swift-sft", "trl-sft", "trl-dpo",
+const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "swift-sft", "trl-sft", "trl-dpo", "trl-kto",
                                                          "trl-grpo", "trl-reward", "axolotl-dpo", "swift-dpo",
                                                          "swift-kto", "swift-orpo", "swift-cpo", "swift-rm",
                                                          "llamafactory-dpo", "llamafactory-rm", "llamafactory-kto"};

@@ -167,7 +167,7 @@ static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_e
 {
     if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_skips_prompts(spec->loop) && spec->prompt)
         return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo, "
-                         "trl-grpo, swift-sft, swift-dpo or swift-kto: elsewhere it changes nothing",
+                         "trl-kto, trl-grpo, swift-sft, swift-dpo or swift-kto: elsewhere it changes nothing",
                          plim_loop_names[spec->loop]);
     for (size_t i = 0; i < spec->seq.count; i++)
         if (spec->prompt >= spec->seq.values[i])
@@ -178,8 +178,10 @@ static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_e
 
 static enum plim_status check_reference(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!spec->precomputed_reference || spec->loop == PLIM_LOOP_TRL_DPO) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "train.precomputed_reference is true and train.loop is %s, expected trl-dpo",
+    bool may_have = spec->loop == PLIM_LOOP_TRL_DPO || spec->loop == PLIM_LOOP_TRL_KTO;
+    if (!spec->precomputed_reference || may_have) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.precomputed_reference is true and train.loop is %s, expected trl-dpo or trl-kto",
                      plim_loop_names[spec->loop]);
 }
 
@@ -272,10 +274,31 @@ static enum plim_status check_grpo(const struct plim_spec *spec, struct plim_err
                      (long long)spec->grpo.generations, (long long)samples);
 }
 
+/* Returns what of the job KTOTrainer handles in a way that is not modelled or that was not compared; NULL: nothing. */
+static const char *why_no_kto(const struct plim_spec *spec)
+{
+    if (spec->model.vision.layers) return "a model of images and text";
+    if (spec->evaluation.batch == 1) return "train.evaluation.batch 1: rows of one kind alone";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (spec->quantization.type && spec->quantization.type != PLIM_QUANTIZATION_NF4)
+        return "another train.quantization.type than nf4";
+    return plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP) ? "fsdp or ZeRO" : NULL;
+}
+
+static enum plim_status check_kto(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *what = spec->loop == PLIM_LOOP_TRL_KTO ? why_no_kto(spec) : NULL;
+    if (!what) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.loop is trl-kto, which is not supported with %s (plimsoll exec runs the training script "
+                     "as it is)", what);
+}
+
 /* Refuses what TRL's trainers handle in a way that is not modelled. */
 static enum plim_status check_trl(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO, is_whole = is_dpo && !spec->lora.r;
+    bool is_dpo = spec->loop == PLIM_LOOP_TRL_DPO || spec->loop == PLIM_LOOP_TRL_KTO;
+    bool is_whole = is_dpo && !spec->lora.r;
     if (!plim_loop_is_trl(spec->loop)) return PLIM_OK;
     bool is_balanced = spec->loop == PLIM_LOOP_TRL_SFT && spec->model.aux_loss_coef > 0;
     if (is_balanced && spec->model.family == PLIM_FAMILY_GRANITEMOE)
@@ -395,6 +418,7 @@ static enum plim_status check_logits(const struct plim_spec *spec, struct plim_e
 const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_loop, "train.precision"},
     {check_trl, "train.loop"},
+    {check_kto, "train.loop"},
     {check_logits, "train.loop"},
     {check_swift, "train.loop"},
     {check_grpo, "train.grpo"},

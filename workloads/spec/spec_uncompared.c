@@ -140,7 +140,7 @@ static const char *of_loop(const struct plim_spec *spec, uint64_t what)
 {
     enum plim_loop loop = spec->loop;
     uint64_t is = loop == PLIM_LOOP_SWIFT_SFT ? SWIFT : loop == PLIM_LOOP_TRL_SFT ? SFT : 0;
-    if (loop > PLIM_LOOP_TRL_SFT) is = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_GRPO ? DPO_GRPO : OTHER_LOOPS;
+    if (loop > PLIM_LOOP_TRL_SFT) is = loop <= PLIM_LOOP_TRL_GRPO ? DPO_GRPO : OTHER_LOOPS;
     if (what & is) return plim_loop_names[loop];
     if (what & SFT_DDP && is == SFT && spec->world > 1) return "trl-sft with ddp";
     if (what & IMAGES && spec->images.count > 0) return "data.images";

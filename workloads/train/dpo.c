@@ -85,14 +85,6 @@ static struct tensor *sum(struct engine *e, struct tensor *x)
     return measures_fold(e, x, PLIM_BINARY_ADD);
 }
 
-/* Reads the sum of a number, taken, over all ranks: accelerator.gather_for_metrics(x).sum().item(). */
-static void read_sum(struct engine *e, struct tensor *x, int64_t world)
-{
-    struct tensor *all = measures_sum_of_ranks(e, x, world);
-    engine_item(e, all);
-    tensor_drop(e, all);
-}
-
 struct tensor *dpo_measure_entropy(struct engine *e, struct tensor *entropy, struct tensor *mask, int64_t world,
                                    struct tensor **total)
 {
@@ -128,16 +120,21 @@ static struct pair logits_of(struct engine *e, struct tensor *logits, struct ten
     return (struct pair){total, measures_count(e, mask)};
 }
 
+void dpo_measure_logits_of(struct engine *e, struct pair each, struct pair masks, const int64_t found[2], int64_t world)
+{
+    struct pair chosen = logits_of(e, each.chosen, masks.chosen, found[0]);
+    struct pair rejected = logits_of(e, each.rejected, masks.rejected, found[1]);
+    measures_read_sum(e, chosen.chosen, world);
+    measures_read_sum(e, chosen.rejected, world);
+    measures_read_sum(e, rejected.chosen, world);
+    measures_read_sum(e, rejected.rejected, world);
+}
+
 void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world)
 {
     struct pair logits = pair_of(e, each);
     /* the last completion is a rejected one, and may have one token less */
-    struct pair chosen = logits_of(e, logits.chosen, masks.chosen, (labels + 1) / 2);
-    struct pair rejected = logits_of(e, logits.rejected, masks.rejected, labels / 2);
-    read_sum(e, chosen.chosen, world);
-    read_sum(e, chosen.rejected, world);
-    read_sum(e, rejected.chosen, world);
-    read_sum(e, rejected.rejected, world);
+    dpo_measure_logits_of(e, logits, masks, (const int64_t[]){(labels + 1) / 2, labels / 2}, world);
     pair_drop(e, logits);
 }
 

@@ -37,6 +37,9 @@ struct tensor *dpo_measure_entropy(struct engine *e, struct tensor *entropy, str
 /* Computes the metrics of the logits of each token. `each` has their means (2 B, n), or the logits (2 B, n, V).
  * `labels`: the number of tokens that count. */
 void dpo_measure_logits(struct engine *e, struct tensor *each, struct pair masks, int64_t labels, int64_t world);
+/* The same of completions and rejected ones apart, of which `found` tokens count. */
+void dpo_measure_logits_of(struct engine *e, struct pair each, struct pair masks, const int64_t found[2],
+                           int64_t world);
 enum { DPO_REWARDS = 8 };
 void dpo_measure_rewards(struct engine *e, const struct dpo_ratios *r, int64_t world,
                          struct tensor *kept[DPO_REWARDS]);

@@ -79,64 +79,66 @@ static struct kto_scores score(struct engine *e, const struct batch *batch, pref
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-/* Variables of TRL's kto_loss(), one for each kind of rows; named */
-struct kto_parts {
-    struct tensor *ratios[KTO_KINDS], *losses[KTO_KINDS], *rewards[KTO_KINDS];
-};
-
-static void fill_in(struct engine *e, struct kto_parts *p, int kind, struct tensor *own, struct tensor *reference,
-                    struct tensor *kl)
+/* Computes a kind's log ratios, losses and rewards. */
+static void fill_in(struct engine *e, struct kto_losses *l, int kind, struct tensor *own, struct tensor *reference)
 {
-    struct tensor *ratios = p->ratios[kind] = tensor_keep(op_sub(e, own, reference));
-    struct tensor *over = kind == KTO_DESIRABLE ? op_sub(e, ratios, kl) : op_sub(e, kl, ratios);
-    p->losses[kind] = tensor_keep(op_rsub_scalar(e, op_sigmoid(e, op_mul_scalar(e, over, BETA)), 1));
+    struct tensor *ratios = l->ratios[kind] = tensor_keep(op_sub(e, own, reference));
+    struct tensor *over = kind == KTO_DESIRABLE ? op_sub(e, ratios, l->kl) : op_sub(e, l->kl, ratios);
+    l->each[kind] = tensor_keep(op_rsub_scalar(e, op_sigmoid(e, op_mul_scalar(e, over, BETA)), 1));
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
-    p->rewards[kind] = tensor_keep(op_mul_scalar(e, ratios, BETA));
+    l->rewards[kind] = tensor_keep(op_mul_scalar(e, ratios, BETA));
     e->grad_enabled = grad;
 }
 
 /* The losses of all kinds of rows that occur, weighted by 1 and concatenated; named */
-static struct tensor *join(struct engine *e, const struct kto_parts *p, int kinds)
+static struct tensor *join(struct engine *e, const struct kto_losses *l)
 {
     struct tensor *weighted[KTO_KINDS];
-    for (int kind = KTO_DESIRABLE; kind < kinds; kind++)
-        weighted[kind] = tensor_keep(op_mul_scalar(e, p->losses[kind], 1));
-    struct tensor *all = tensor_keep(op_cat(e, kinds, weighted, 0));
-    tensor_drop_list(e, weighted, kinds);
+    for (int kind = KTO_DESIRABLE; kind < l->kinds; kind++)
+        weighted[kind] = tensor_keep(op_mul_scalar(e, l->each[kind], 1));
+    struct tensor *all = tensor_keep(op_cat(e, l->kinds, weighted, 0));
+    tensor_drop_list(e, weighted, l->kinds);
     return all;
 }
 
-/* (policy - reference).mean().detach().mean().clamp(min=0); named */
-static struct tensor *divergence(struct engine *e, struct tensor *own, struct tensor *reference)
+/* accelerator.gather_for_metrics((policy - reference).mean().detach()).mean().clamp(min=0); named */
+static struct tensor *divergence(struct engine *e, int64_t world, struct tensor *own, struct tensor *reference)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     struct tensor *each = tensor_keep(op_sub(e, own, reference)), *mean = measures_mean(e, each);
     tensor_drop(e, each);
-    struct tensor *of_ranks = measures_mean(e, mean), *kl = tensor_keep(op_clamp(e, of_ranks, 0, INFINITY));
-    tensor_drop_all(e, mean, of_ranks);
+    struct tensor *gathered = measures_gather(e, mean, world), *of_ranks = measures_mean(e, gathered);
+    tensor_drop(e, gathered);
+    struct tensor *kl = tensor_keep(op_clamp(e, of_ranks, 0, INFINITY));
+    tensor_drop_all(e, of_ranks, mean);
     e->grad_enabled = grad;
     return kl;
 }
 
-struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_scored *own,
+struct kto_losses kto_losses(struct engine *e, int64_t world, int kinds, const struct kto_scored *own,
                              const struct kto_scored *reference)
 {
     struct kto_losses l = {.kinds = kinds};
-    struct kto_parts p = {0};
-    l.kl = divergence(e, own->kl, reference->kl);
+    l.kl = divergence(e, world, own->kl, reference->kl);
     for (int kind = KTO_DESIRABLE; kind < kinds; kind++)
-        fill_in(e, &p, kind, own->log_probs[kind], reference->log_probs[kind], l.kl);
-    l.all = join(e, &p, kinds);
-    tensor_drop_list(e, p.losses, KTO_KINDS);
-    tensor_drop_list(e, p.ratios, KTO_KINDS);
-    for (int kind = KTO_DESIRABLE; kind < kinds; kind++) l.rewards[kind] = p.rewards[kind];
+        fill_in(e, &l, kind, own->log_probs[kind], reference->log_probs[kind]);
+    l.all = join(e, &l);
     return l;
+}
+
+void kto_losses_leave(struct engine *e, struct kto_losses *l)
+{
+    for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++) {
+        tensor_drop_all(e, l->each[kind], l->ratios[kind]);
+        l->each[kind] = l->ratios[kind] = NULL;
+    }
 }
 
 void kto_losses_drop(struct engine *e, struct kto_losses *l)
 {
+    kto_losses_leave(e, l);
     tensor_drop_list(e, l->rewards, KTO_KINDS);
     tensor_drop_all(e, l->all, l->kl);
     *l = (struct kto_losses){0};
@@ -179,7 +181,8 @@ struct tensor *kto_loss(struct engine *e, const struct batch *batch, preference_
     if (!e->halted) reference = score_by_reference(e, batch, forward, user);
     if (e->halted) return NULL;
     int kinds = rows_of(batch, KTO_UNDESIRABLE) ? KTO_KINDS : KTO_UNDESIRABLE;
-    struct kto_losses l = kto_losses(e, kinds, &own.scored, &reference.scored);
+    struct kto_losses l = kto_losses(e, 1, kinds, &own.scored, &reference.scored);
+    kto_losses_leave(e, &l);
     struct tensor *loss = tensor_keep(op_nanmean(e, l.all));
     tensor_drop(e, l.all);
     l.all = NULL;

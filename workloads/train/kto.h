@@ -12,14 +12,16 @@ enum { KTO_DESIRABLE, KTO_UNDESIRABLE, KTO_KINDS };
 struct kto_scored {
     struct tensor *log_probs[KTO_KINDS], *kl;
 };
-/* The losses of all rows, their rewards, and the KL divergence; named */
+/* The losses of all rows, their rewards, and the KL divergence; of each kind its log ratios and losses; named */
 struct kto_losses {
-    struct tensor *all, *rewards[KTO_KINDS], *kl;
+    struct tensor *all, *rewards[KTO_KINDS], *kl, *ratios[KTO_KINDS], *each[KTO_KINDS];
     int kinds; /* the number of kinds that occur */
 };
 /* TRL's kto_loss() of a model's and a reference's log-probabilities, lent. */
-struct kto_losses kto_losses(struct engine *e, int kinds, const struct kto_scored *own,
+struct kto_losses kto_losses(struct engine *e, int64_t world, int kinds, const struct kto_scored *own,
                              const struct kto_scored *reference);
+/* Drops ratios and each, which are variables of kto_loss() in earlier versions of TRL. */
+void kto_losses_leave(struct engine *e, struct kto_losses *l);
 void kto_losses_drop(struct engine *e, struct kto_losses *l);
 
 /* get_batch_loss_metrics(); see preference_loss(). */

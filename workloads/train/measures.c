@@ -74,6 +74,19 @@ void measures_read_gathered_mean(struct engine *e, struct tensor *x, int64_t wor
     tensor_drop(e, all);
 }
 
+void measures_read_nansum(struct engine *e, struct tensor *x, int64_t world)
+{
+    struct tensor *own = tensor_keep(op_nansum(e, x)), *all = measures_gather(e, own, world);
+    tensor_drop(e, own);
+    measures_read(e, tensor_keep(op_nansum(e, all)));
+    tensor_drop(e, all);
+}
+
+void measures_read_sum(struct engine *e, struct tensor *x, int64_t world)
+{
+    measures_read(e, measures_sum_of_ranks(e, x, world));
+}
+
 void measures_read_tokens(struct engine *e, struct tensor *mask, int64_t world)
 {
     struct tensor *own = measures_count(e, mask), *all = measures_gather(e, own, world);

@@ -23,6 +23,10 @@ void measures_read(struct engine *e, struct tensor *x);
 void measures_read_own_mean(struct engine *e, struct tensor *x);
 /* accelerator.gather(x).mean().item() */
 void measures_read_gathered_mean(struct engine *e, struct tensor *x, int64_t world);
+/* accelerator.gather_for_metrics(x.nansum()).nansum().item() */
+void measures_read_nansum(struct engine *e, struct tensor *x, int64_t world);
+/* accelerator.gather_for_metrics(x).sum().item() of a scalar x, taken */
+void measures_read_sum(struct engine *e, struct tensor *x, int64_t world);
 /* accelerator.gather_for_metrics(mask.sum()).sum().item(), mask (rows, tokens) */
 void measures_read_tokens(struct engine *e, struct tensor *mask, int64_t world);
 /* (x > 0).item() */

@@ -8,6 +8,8 @@
 #include "swift_dpo.h"
 #include "swift_kto.h"
 #include "swift_orpo.h"
+#include "trl_kto.h"
+#include "workloads/engine/ops_trl.h"
 
 struct passes {
     struct training_run *r;
@@ -45,6 +47,29 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     if (trains && !evaluates) ddp_copy_outputs(e, &r->ddp, &no_loss, &logits, &r->model.encoded);
     if (!e->halted) tensor_set(e, &logits, op_to(e, logits, PLIM_F32));
     return logits;
+}
+
+/* The forwards of TRL's KTOTrainer: of the model with the outputs that it requests, also where it is the reference */
+static struct fused_output score_fused(void *user, const struct batch *batch, bool by_reference)
+{
+    const struct passes *passes = user;
+    struct training_run *r = passes->r;
+    struct engine *e = r->e;
+    bool has_own = by_reference && r->reference.model.family, evaluates = e->evaluates;
+    bool trains = !by_reference && e->grad_enabled;
+    if (e->halted) return (struct fused_output){0};
+    if (!by_reference) enter_ddp(passes, trains);
+    e->evaluates = evaluates || by_reference;
+    e->adapters_off = by_reference && !has_own;
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
+    forward_autocast(r, true);
+    struct fused_output out = decoder_fused(e, has_own ? &r->reference.model : &r->model, batch,
+                                            has_own ? 0 : TRL_ENTROPY | TRL_MEAN_LOGITS);
+    forward_autocast(r, false);
+    e->evaluates = evaluates;
+    e->adapters_off = false;
+    if (trains && !evaluates) ddp_copy_scores(e, &r->ddp, &out);
+    return out;
 }
 
 /* PairwiseTrainer's forward: the model also computes its own loss of the logits, which lives as long as a Python
@@ -97,6 +122,8 @@ struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bo
     struct passes passes = {r, reduces};
     if (r->setting.loop == PLIM_LOOP_AXOLOTL_DPO)
         return dpo_logits_loss(r->e, &r->model, batch, !r->e->evaluates, score_rows, &passes);
+    if (r->setting.loop == PLIM_LOOP_TRL_KTO)
+        return trl_kto_loss(r->e, &r->model, batch, !r->e->evaluates, score_fused, &passes);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_RM) return reward(&passes, batch, scores);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_KTO) return kto_loss(r->e, batch, score_rows, &passes);
     if (plim_loop_is_swift_rlhf(r->setting.loop)) return swift_loss(&passes, batch);

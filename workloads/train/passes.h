@@ -1,5 +1,5 @@
-/* A micro-step of trainers that materialise all logits (LLaMA-Factory's trainers, axolotl's DPO): the forwards of the
- * models, and the loss of their outputs. */
+/* A micro-step of trainers that run several forwards or materialise all logits (LLaMA-Factory's trainers, axolotl's
+ * DPO, ms-swift's `swift rlhf`, TRL's KTOTrainer): the forwards of the models, and the loss of their outputs. */
 #ifndef PLIM_TRAIN_PASSES_H
 #define PLIM_TRAIN_PASSES_H
 

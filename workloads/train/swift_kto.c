@@ -102,26 +102,17 @@ static struct swift_kto_scores score_by_reference(struct engine *e, const struct
     return s;
 }
 
-/* accelerator.gather_for_metrics(x.nansum()).nansum().item() */
-static void read_sum(struct engine *e, struct tensor *x, int64_t world)
-{
-    struct tensor *own = tensor_keep(op_nansum(e, x)), *all = measures_gather(e, own, world);
-    tensor_drop(e, own);
-    measures_read(e, tensor_keep(op_nansum(e, all)));
-    tensor_drop(e, all);
-}
-
 static void measure(struct engine *e, struct tensor *const counts[KTO_KINDS], const struct kto_losses *l,
                     const struct swift_kto_scores *own, int64_t world)
 {
     bool grad = e->grad_enabled;
     e->grad_enabled = false;
     engine_item(e, l->kl);
-    for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++) read_sum(e, counts[kind], world);
+    for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++) measures_read_nansum(e, counts[kind], world);
     for (int kind = KTO_DESIRABLE; kind < l->kinds && !e->halted; kind++) {
-        read_sum(e, l->rewards[kind], world);
-        read_sum(e, own->scored.log_probs[kind], world);
-        read_sum(e, own->logits[kind], world);
+        measures_read_nansum(e, l->rewards[kind], world);
+        measures_read_nansum(e, own->scored.log_probs[kind], world);
+        measures_read_nansum(e, own->logits[kind], world);
     }
     e->grad_enabled = grad;
 }
@@ -137,7 +128,8 @@ struct tensor *swift_kto_loss(struct engine *e, const struct decoder *m, const s
     struct swift_kto_scores own = score(e, m, batch, kinds, forward, user, false), reference = {0};
     if (!e->halted) reference = score_by_reference(e, m, batch, kinds, forward, user);
     if (e->halted) return NULL;
-    struct kto_losses l = kto_losses(e, kinds, &own.scored, &reference.scored);
+    struct kto_losses l = kto_losses(e, plim_setting_ranks(m->setting), kinds, &own.scored, &reference.scored);
+    kto_losses_leave(e, &l);
     measure(e, counts, &l, &own, plim_setting_ranks(m->setting));
     struct tensor *loss = tensor_keep(op_nanmean(e, l.all));
     kto_losses_drop(e, &l);

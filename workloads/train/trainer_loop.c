@@ -13,6 +13,9 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
         return "transformers' Trainer (train.loop) is simulated with at most 65,536 micro-steps, whose batches it "
                "keeps";
     if (setting->prompt >= setting->seq) return "a row (data.seq) is not longer than its prompt (data.prompt)";
+    if (setting->loop == PLIM_LOOP_TRL_KTO && setting->micro_batch < 2)
+        return "TRL's KTOTrainer (train.loop) refuses a micro-batch of one row, whose KL divergence would be its "
+               "reward";
     if (setting->loop != PLIM_LOOP_TRL_GRPO) return NULL;
     if (setting->sharding == PLIM_SHARDING_FSDP || setting->sharding == PLIM_SHARDING_ZERO3)
         return "TRL's GRPOTrainer (train.loop) is not supported with fsdp and zero3, in which it gathers what it "
@@ -63,15 +66,14 @@ static bool has_own_loss(const struct trainer_loop *loop)
 }
 
 /* True if the loss is a mean, which is divided by the number of accumulation steps. It is if labels are not counted:
- * for pairs of rows and for kto (loss_is_scaled_for_ga of DPOTrainer and RewardTrainer; LLaMA-Factory's trainers have
- * model_accepts_loss_kwargs False), and for a model that takes no number of labels. */
+ * for pairs of rows and for kto (loss_is_scaled_for_ga of DPOTrainer, KTOTrainer and RewardTrainer; LLaMA-Factory's
+ * trainers have model_accepts_loss_kwargs False), and for a model that takes no number of labels. */
 static bool has_mean_loss(const struct trainer_loop *loop)
 {
     enum plim_loop kind = loop->model->setting->loop;
     bool is_unlabelled = kind == PLIM_LOOP_SWIFT_KTO || kind == PLIM_LOOP_SWIFT_RM; /* its batches have no `labels` */
     if (plim_loop_is_swift(kind)) return is_unlabelled; /* model_accepts_loss_kwargs is True */
-    bool is_of_pairs = plim_loop_rows(kind) > 1 || kind == PLIM_LOOP_LLAMAFACTORY_KTO;
-    return is_of_pairs || !decoder_accepts_num_items(loop->model);
+    return plim_loop_rows(kind) > 1 || plim_loop_has_kl(kind) || !decoder_accepts_num_items(loop->model);
 }
 
 /* GRPOTrainer's batches are prompts, which stay on the host; it creates its own tensors from them (grpo.h). */

@@ -146,7 +146,7 @@ static struct tensor *run_forward(struct training_run *r, bool reduces)
 {
     struct engine *e = r->e;
     struct batch batch = r->batch;
-    if (plim_loop_computes_logits(r->setting.loop))
+    if (plim_loop_has_passes(r->setting.loop))
         return passes_loss(r, &batch, reduces, NULL);
     struct fused_output fused = {0};
     struct sft_held held = {0};
@@ -521,7 +521,7 @@ static struct tensor *evaluation_forward(void *user, const struct batch *batch, 
     struct engine *e = r->e;
     bool has_head = plim_loop_has_fused_head(r->setting.loop);
     *logits = NULL;
-    if (plim_loop_computes_logits(r->setting.loop))
+    if (plim_loop_has_passes(r->setting.loop))
         return passes_loss(r, batch, false, logits);
     if (has_head && !(r->setting.label_smoothing > 0)) return evaluate_fused(r, batch, logits);
     const struct batch prepared = swift_prepare(e, &r->model, batch);

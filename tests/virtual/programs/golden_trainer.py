@@ -1,5 +1,5 @@
 """A golden case as transformers' Trainer runs it (`loop: trainer`), or TRL's SFTTrainer (`trl-sft`), DPOTrainer
-(`trl-dpo`), GRPOTrainer (`trl-grpo`) or RewardTrainer (`trl-reward`): golden.py gives it the model. With torchrun it is one of `world` ranks."""
+(`trl-dpo`), KTOTrainer (`trl-kto`), GRPOTrainer (`trl-grpo`) or RewardTrainer (`trl-reward`): golden.py gives it the model. With torchrun it is one of `world` ranks."""
 import functools
 import math
 import time
@@ -154,6 +154,9 @@ def classes_of(case):
     if case['loop'] == 'trl-dpo':
         from golden_trl import PairArguments, make_dpo
         return PairArguments, functools.partial(make_dpo, case)
+    if case['loop'] == 'trl-kto':
+        from golden_trl import RatedArguments, make_kto
+        return RatedArguments, functools.partial(make_kto, case)
     if case['loop'] == 'trl-reward':
         from golden_trl import RewardArguments, make_reward
         return RewardArguments, functools.partial(make_reward, case)

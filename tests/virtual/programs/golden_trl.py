@@ -1,9 +1,9 @@
-"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`), DPOTrainer (`trl-dpo`) and RewardTrainer
-(`trl-reward`)."""
+"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`), DPOTrainer (`trl-dpo`), KTOTrainer (`trl-kto`)
+and RewardTrainer (`trl-reward`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, ProcessorMixin
-from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
+from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 from trl.trainer.utils import global_then_local_main_first
 
 from pictures import rows_with_images
@@ -81,14 +81,50 @@ def as_pairs(case, rows):
     return Dataset.from_list(pairs)
 
 
+class RatedArguments(KTOConfig):
+    def __init__(self, **named):
+        super().__init__(**{'max_length': None, 'train_sampling_strategy': 'sequential', **named})
+
+
+class Rated(KTOTrainer):
+    """Rows are numbers already."""
+
+    def _prepare_dataset(self, dataset, *_):
+        with global_then_local_main_first():
+            return dataset
+
+
+def as_rated(case, rows, batch):
+    """A completion of a prompt of `prompt` tokens, and that of the row before, as KTOTrainer rotates them within a batch;
+    the first half of a batch is desirable."""
+    prompt, made = case.get('prompt', 0), []
+    for i in range(len(rows)):
+        ids = rows[i]['input_ids'].tolist()
+        made.append({'prompt_ids': ids[:prompt], 'completion_ids': ids[prompt:len(ids) - shorter({**case, 'batch': batch}, i)],
+                     'label': i % batch < (batch + 1) // 2})
+    for i, row in enumerate(made):
+        row['KL_completion_ids'] = made[i - 1 if i % batch else i + batch - 1]['completion_ids']
+    return Dataset.from_list(made)
+
+
+def make_kto(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
+    evaluation = case.get('evaluation', {})
+    return make_compared(Rated, case, model, train_dataset=as_rated(case, train_dataset, case['batch']),
+                         eval_dataset=eval_dataset and as_rated(case, eval_dataset, evaluation['batch']), **named)
+
+
 def make_dpo(case, model, train_dataset, eval_dataset, data_collator, preprocess_logits_for_metrics, **named):
+    return make_compared(Tokenized, case, model, train_dataset=as_pairs(case, train_dataset),
+                         eval_dataset=eval_dataset and as_pairs(case, eval_dataset), **named)
+
+
+def make_compared(kind, case, model, **named):
     """The reference is loaded from a checkpoint in the type of the weights; beside adapters there is none."""
     if 'lora' not in case:
         model.config._name_or_path = reference_of(case, model)
     from golden import lora_of
     adapters = lora_of(case['lora']) if 'lora' in case else None
-    return Tokenized(model=model, peft_config=adapters, train_dataset=as_pairs(case, train_dataset),
-                     eval_dataset=eval_dataset and as_pairs(case, eval_dataset), processing_class=tokenizer(), **named)
+    return kind(model=model, peft_config=adapters, processing_class=tokenizer(), **named)
 
 
 class RewardArguments(RewardConfig):
