@@ -37,7 +37,7 @@ def quantized(kind, **more):
 
 
 def name_of(case):
-    marks = [case['loop'], case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
+    marks = [case.get('preference_loss', case['loop']), case['config'].split('/')[-1][:-5], case['precision'], case['optimizer'],
              case['checkpointing'], case.get('weights'), 'lora' in case and f'lora{case["lora"]["r"]}',
              case.get('lora', {}).get('dora') and 'dora', case.get('prompt') and f'p{case["prompt"]}', case.get('reference'), case.get('vllm'), case.get('vllm_sleeps') and 'sleeps', case.get('updates') and f'u{case["updates"]}', case.get('iterations') and f'i{case["iterations"]}',
              *(map(str, case.get('arguments', {}).values()) if case['loop'] == 'trl-grpo' else ()),
@@ -156,6 +156,30 @@ def kto_cases():
     yield case(small, 4, 100, **kto, sharding='ddp', world=2)  # find_unused_parameters: outputs are copied
     yield case(small, 4, 100, **kto, **FULL, **lora(8), weights='bf16', sharding='ddp', world=3, padded=True)
     yield case('x-gpt2-odd', 4, 60, **kto, **FULL, sharding='ddp', world=2)
+
+
+def orpo_cases():
+    """ORPOTrainer, CPOTrainer, and SimPO, which is CPOTrainer's loss_type."""
+    small, orpo, cpo = 'x-llama-odd', {'loop': 'trl-orpo'}, {'loop': 'trl-cpo'}
+    simpo = {**cpo, 'preference_loss': 'simpo'}
+    for loop in (orpo, cpo, simpo):
+        yield case(small, 2, 64, **loop, prompt=16)
+        yield case(small, 2, 300, **loop, **FULL, prompt=20)
+        yield case(small, 3, 300, **loop, **FULL, **lora(8), weights='bf16', padded=True, prompt=9)
+        yield case('x-qwen3', 2, 100, **loop, **FULL, accumulation=3)
+        yield case(small, 2, 100, **loop, **FULL, **lora(8), weights='bf16', sharding='ddp', world=2, prompt=20)
+    for loop in (orpo, cpo):
+        yield case(small, 2, 64, **loop, precision='fp32', prompt=5)
+        yield case(small, 2, 64, **loop, weights='bf16', prompt=5)
+        yield case(small, 3, 2048, **loop, **FULL, prompt=1000)
+        yield case(small, 1, 300, **loop, **lora(8, dropout=0.05), prompt=50)
+        yield case(small, 2, 300, **loop, **FULL, use_reentrant=True, prompt=3)
+        yield case(small, 3, 200, **loop, evaluation={'batch': 2, 'batches': 3, 'every': 2}, prompt=30)
+        yield case(small, 2, 100, **loop, **FULL, sharding='ddp', world=2, accumulation=2, prompt=20)
+        yield case(small, 2, 100, **loop, sharding='ddp', world=2)
+        for config in ('x-gpt2-odd', 'x-phi'):
+            yield case(config, 2, 60, **loop, **FULL)
+        yield case('qwen2.5-0.5b', 2, 512, **loop, **FULL, **lora(16), weights='bf16', prompt=128)
 
 
 def beta(value=0.04, **more):
@@ -444,6 +468,6 @@ def joined(path, made, every_rank=False):
 
 
 if __name__ == '__main__':
-    asked = {'sft': sft_cases, 'dpo': dpo_cases, 'kto': kto_cases, 'grpo': grpo_cases}[sys.argv[1]]()
+    asked = {'sft': sft_cases, 'dpo': dpo_cases, 'kto': kto_cases, 'orpo': orpo_cases, 'grpo': grpo_cases}[sys.argv[1]]()
     for made in joined(sys.argv[2], asked) if len(sys.argv) > 2 else asked:
         print(json.dumps(made))

@@ -296,6 +296,20 @@ static struct tensor *chosen_logs(struct tensor *const x[2])
     tensor_drop_all(e, part, at, mask, base);
     return logs;
 }
+/* The same by TRL 1.16's kernel */
+static struct tensor *label_logs(struct tensor *const x[2])
+{
+    struct tensor *part = tensor_keep(op_slice(e, x[0], 1, 0, 2));
+    struct tensor *at = tensor_keep(op_full(e, PLIM_I64, SHAPE(2, 2), 1));
+    struct tensor *logs = op_mul(e, op_label_log_probs(e, part, at), x[1]);
+    tensor_drop_all(e, part, at);
+    return logs;
+}
+Test(engine_gradients, of_logarithms_of_labels)
+{
+    expect_slopes(label_logs, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), variable(SHAPE(2, 2), 2)});
+}
+
 Test(engine_gradients, of_logarithms_of_what_is_chosen)
 {
     expect_slopes(chosen_logs, (struct tensor *[]){variable(SHAPE(2, 3, 4), 1), NULL});

@@ -137,6 +137,18 @@ Test(llamafactory, what_has_no_reference_of_swifts_begins_by_chance)
     expect_in_every_way(setting, log(CLASSES) + log(1 + exp(1)), 0.1);
 }
 
+/* TRL's own, whose margin is -log sigmoid(0.1 * (0 - 0.5 / 0.1)) */
+Test(llamafactory, what_has_no_reference_of_trls_begins_by_chance)
+{
+    struct plim_train_setting setting = by(PLIM_LOOP_TRL_ORPO);
+    setting.prompt = 5;
+    expect_in_every_way(setting, log(CLASSES) + 0.1 * log(2), 0.1);
+    setting.loop = PLIM_LOOP_TRL_CPO;
+    expect_in_every_way(setting, log(CLASSES) + log(2), 0.3);
+    setting.preference_loss = PLIM_PREFERENCE_SIMPO;
+    expect_in_every_way(setting, log(CLASSES) + log(1 + exp(0.5)), 0.1);
+}
+
 Test(llamafactory, rewards_of_swifts_begin_alike)
 {
     struct plim_train_setting setting = by(PLIM_LOOP_SWIFT_RM);
@@ -212,7 +224,7 @@ Test(llamafactory, kto_begins_where_its_reference_is)
 /* All ranks are taken to have the same, so that each has the loss of one alone. */
 Test(llamafactory, ranks_that_are_alike_have_one_loss)
 {
-    for (int loop = PLIM_LOOP_SWIFT_DPO; loop < PLIM_LOOP_COUNT; loop++) {
+    for (int loop = PLIM_LOOP_TRL_ORPO; loop < PLIM_LOOP_COUNT; loop++) {
         struct plim_train_setting setting = by((enum plim_loop)loop);
         setting.lora = adapters;
         run(&setting);

@@ -139,6 +139,23 @@ Test(spec_trainer, what_kto_trainer_does_otherwise_is_refused)
     ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
 }
 
+Test(spec_trainer, what_orpo_and_cpo_trainer_do_otherwise_is_refused)
+{
+    static const struct asked cases[] = {
+        {"loop: trainer, precision: bf16-mixed, evaluation: {batch: 2}", "trl-orpo", NULL},
+        {"world: 2, sharding: ddp, lora: {r: 8}, precision: fp32", "trl-cpo", NULL},
+        {"loop: trl-cpo, preference_loss: simpo, precision: bf16-mixed", "trl-cpo", NULL},
+        {"precision: bf16", "trl-orpo", "another train.precision than fp32 and bf16-mixed"},
+        {"precision: bf16-mixed, lora: {r: 8}, quantization: {type: nf4}", "trl-orpo", "a quantised base"},
+        {"precision: bf16-mixed, world: 2, sharding: zero2", "trl-cpo", "fsdp or ZeRO"},
+        {"precision: bf16-mixed, liger: true", "trl-orpo", "train.liger"},
+        {"loop: trainer, precision: bf16-mixed, label_smoothing: 0.1", "trl-cpo", "train.label_smoothing"},
+        {"loop: trainer, precision: bf16-mixed, evaluation: {batch: 2, keeps: logits, batches: 4}", "trl-orpo",
+         "train.evaluation.keeps"},
+    };
+    ask_each("train.loop", cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 Test(spec_trainer, what_llamafactorys_trainers_do_otherwise_is_refused)
 {
     static const struct asked cases[] = {

@@ -354,6 +354,9 @@ struct tensor *op_log_softmax(struct engine *e, struct tensor *x);
 struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
 /* torch.stack of torch.logsumexp(row, dim=-1) of the rows of x (rows, n, classes) fp32: (rows, n) (ops_logps.c) */
 struct tensor *op_row_logsumexp(struct engine *e, struct tensor *x);
+/* selective_log_softmax_and_entropy() of TRL 1.16 (kernels/logprob_entropy.py) of logits (rows, n, classes) fp32, of
+ * which rows need not be adjacent, and labels (rows, n): the labels' log-probabilities (rows, n), without entropies */
+struct tensor *op_label_log_probs(struct engine *e, struct tensor *logits, struct tensor *labels);
 /* x.gather(-1, indices.unsqueeze(-1)) of x (rows, n, classes) and indices (rows, n), whose rows need not be adjacent;
  * (rows, n, 1) */
 struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *indices);

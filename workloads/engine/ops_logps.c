@@ -143,6 +143,84 @@ struct tensor *op_row_gather(struct engine *e, struct tensor *x, struct tensor *
     return y;
 }
 
+/* --- TRL 1.16's kernel of log-probabilities and entropies ------------------------------------------ */
+
+enum { LOGITS, LABELS, LOG_Z, EXPECTED };
+
+/* Reads x once and writes y, for the simulated clock. */
+static void launch_stand_in(struct engine *e, struct plim_op op, struct tensor *y, struct tensor *x)
+{
+    op.n_out = op.n_in = 1;
+    op.out[0] = &y->a;
+    op.in[0] = &x->a;
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* A device that computes does it by other operations. */
+static void fill_label_log_probs(struct engine *e, struct tensor *x, struct tensor *labels, struct tensor *y,
+                                 struct tensor *log_z)
+{
+    struct tensor *norms = tensor_keep(op_row_logsumexp(e, x)), *chosen = tensor_keep(op_row_gather(e, x, labels));
+    struct tensor *each = tensor_keep(op_sub(e, chosen, op_unsqueeze(e, norms, -1)));
+    struct tensor *flat = tensor_keep(op_view(e, each, y->a.ndim, y->a.shape));
+    op_copy_(e, y, flat);
+    op_copy_(e, log_z, norms);
+    tensor_drop_all(e, flat, each, chosen, norms);
+}
+
+/* grad * (one at the label - softmax) */
+static void fill_label_gradient(struct engine *e, struct tensor *dx, struct tensor *x, struct tensor *labels,
+                                struct tensor *log_z, struct tensor *grad)
+{
+    struct tensor *share = tensor_keep(op_exp(e, op_sub(e, x, op_unsqueeze(e, log_z, -1))));
+    struct tensor *negative = tensor_keep(op_neg(e, grad));
+    struct tensor *all = tensor_keep(op_mul(e, share, op_unsqueeze(e, negative, -1)));
+    op_copy_(e, dx, all);
+    struct tensor *chosen = tensor_keep(op_row_gather(e, dx, labels));
+    tensor_set(e, &chosen, op_add(e, chosen, op_unsqueeze(e, grad, -1)));
+    launch_rows(e, PLIM_OP_SCATTER, dx, chosen, labels);
+    tensor_drop_all(e, chosen, all, negative, share);
+}
+
+static void label_log_probs_backward(struct engine *e, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, LOGITS), *labels = node_saved(e, n, LABELS), *log_z = node_saved(e, n, LOG_Z);
+    if (e->halted) return;
+    struct tensor *dx = tensor_keep(tensor_empty(e, PLIM_F32, x->a.ndim, x->a.shape));
+    struct tensor *grad = tensor_keep(op_contiguous(e, grads[0]));
+    struct plim_op read = {.kind = PLIM_OP_UNARY, .unary = PLIM_UNARY_EXP};
+    if (e->device->info.simulated) launch_stand_in(e, read, dx, x);
+    else if (!e->halted) fill_label_gradient(e, dx, x, labels, log_z, grad);
+    tensor_drop(e, grad);
+    out[0] = dx;
+}
+static const struct node_kind label_log_probs_kind = {"_LogProbEntropyFunctionBackward", label_log_probs_backward};
+
+struct tensor *op_label_log_probs(struct engine *e, struct tensor *logits, struct tensor *labels)
+{
+    struct tensor *operands[2] = {logits, labels}, *made[4];
+    if (e->halted) return op_halted(e, 2, operands);
+    bool grad = e->grad_enabled, were[2] = {tensor_enter(logits), tensor_enter(labels)};
+    struct node *n = op_node(e, &label_log_probs_kind, 1, &logits);
+    /* the log-probabilities, entropies, log Z and expected logits */
+    for (int i = 0; i < 4; i++) made[i] = tensor_keep(tensor_empty(e, PLIM_F32, 2, labels->a.shape));
+    struct plim_op read = {.kind = PLIM_OP_REDUCE, .binary = PLIM_BINARY_ADD, .dims = 1u << 2, .alpha = 1};
+    e->grad_enabled = false;
+    if (e->device->info.simulated) launch_stand_in(e, read, made[0], logits);
+    else if (!e->halted) fill_label_log_probs(e, logits, labels, made[0], made[2]);
+    e->grad_enabled = grad;
+    if (n && !e->halted) {
+        node_save(e, n, LOGITS, logits);
+        node_save(e, n, LABELS, labels);
+        node_save(e, n, LOG_Z, made[2]);
+        node_save(e, n, EXPECTED, made[3]);
+    }
+    tensor_drop_list(e, made + 1, 3);
+    struct tensor *y = op_done(e, n, tensor_yield(made[0]), 0, NULL);
+    for (int i = 0; i < 2; i++) tensor_leave(e, operands[i], were[i]);
+    return y;
+}
+
 /* --- x[mask] ------------------------------------------------------------------------------------- */
 
 /* Converts `indices` (m) of elements of (rows, n) to indices of elements of (rows, n + more). PyTorch's kernel

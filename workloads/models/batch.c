@@ -332,8 +332,40 @@ static void add_kto(struct engine *e, const struct decoder *m, struct batch *b, 
     set_part(e, b->tags, 1, 0, 1, 1, (rows + 1) / 2);
 }
 
+/* Stores the inputs, the mask and the labels of rows with an answer in `rows`. `last_is_short`: the last row ends in
+ * padding. */
+static void add_answers(struct engine *e, const struct decoder *m, struct tensor *rows[3], uint64_t seed,
+                        bool last_is_short)
+{
+    const struct plim_train_setting *s = m->setting;
+    int64_t count = s->micro_batch, last = count * s->seq - 1;
+    for (int i = 0; i < 3; i++) rows[i] = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(count, s->seq)));
+    op_random_(e, rows[0], (double)m->config->vocab_size, seed);
+    if (!e->halted) op_fill_(e, rows[1], 1);
+    op_random_(e, rows[2], (double)m->config->vocab_size, seed); /* equal to the inputs */
+    if (s->prompt) set_part(e, rows[2], PLIM_IGNORED_TARGET, 0, count, s->seq, s->prompt);
+    if (!last_is_short) return;
+    set_part(e, rows[1], 0, last, 1, 1, 1);
+    set_part(e, rows[2], PLIM_IGNORED_TARGET, last, 1, 1, 1);
+}
+
+/* The batch of TRL's ORPOTrainer and CPOTrainer (DPODataCollatorWithPadding), which concatenate its rows themselves */
+static struct batch pairs_apart(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_train_setting *s = m->setting;
+    struct batch b = {0};
+    struct tensor *chosen[3];
+    add_answers(e, m, chosen, seed, false);
+    b.inputs = chosen[0], b.mask = chosen[1], b.labels = chosen[2];
+    add_answers(e, m, b.rejected, seed - 1, decoder_hides_padding(s));
+    for (int i = 0; i < 2 && s->prompt; i++)
+        b.prompts[i] = tensor_keep(op_full(e, PLIM_I64, SHAPE(s->micro_batch, s->prompt), 1));
+    return b;
+}
+
 struct batch decoder_trainers_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
+    if (plim_loop_is_trl_orpo(m->setting->loop)) return pairs_apart(e, m, seed);
     struct batch b = decoder_batch(e, m, seed);
     bool has_labels = b.labels != b.inputs;
     if (!has_labels) b.labels = tensor_keep(tensor_empty_like(e, b.inputs, PLIM_I64));

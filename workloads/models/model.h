@@ -175,7 +175,7 @@ struct decoder {
  * the reference model's results for the chosen and the rejected rows, (B / 2) each, if computed before.
  * kl: inputs, attention mask and labels of LLaMA-Factory's kto stage, (B, S) each, from which the KL is estimated;
  * tags: which of its rows are desirable, (B) bool, assumed to be the first half. */
-enum { BATCH_KL = 3 };
+enum { BATCH_KL = 3, BATCH_REJECTED = 3 };
 struct batch {
     struct tensor *inputs, *labels, *mask;
     struct tensor *positions, *ends[2], *document;
@@ -184,6 +184,7 @@ struct batch {
     struct tensor *answer_ends; /* (B): the ends of the answers, whose starts are the labels, or NULL */
     struct tensor *decoder_inputs; /* (B, T) for labels (B, T); NULL: the model makes them */
     struct tensor *kl[BATCH_KL], *tags;
+    struct tensor *rejected[BATCH_REJECTED], *prompts[2]; /* of TRL's ORPOTrainer: inputs, mask, labels; inputs, mask */
     struct tensor *kept;  /* (S) bool: the tokens for which logits are computed, or NULL */
     int64_t kept_tokens;  /* their number in a row: without a mask the last ones; 0: all */
 };

@@ -348,9 +348,10 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_loop_names, PLIM_LOOP_COUNT)},
      AT(loop), .unit = "", .fallback = "plain", .example = "trainer",
      .help = "the training loop: plain: forward, backward and step; trainer: transformers' Trainer; trl-sft, "
-             "trl-dpo, trl-kto, trl-grpo and trl-reward: TRL's trainers (1.16); swift-sft: ms-swift's swift sft (4.6); "
-             "axolotl-dpo: axolotl's rl: dpo; swift-dpo, swift-kto, swift-orpo, swift-cpo and swift-rm: types of "
-             "ms-swift's swift rlhf; llamafactory-dpo, llamafactory-rm and llamafactory-kto: stages of LLaMA-Factory"},
+             "trl-dpo, trl-kto, trl-grpo, trl-reward, trl-orpo and trl-cpo: TRL's trainers (1.16); swift-sft: "
+             "ms-swift's swift sft (4.6); axolotl-dpo: axolotl's rl: dpo; swift-dpo, swift-kto, swift-orpo, swift-cpo "
+             "and swift-rm: types of ms-swift's swift rlhf; llamafactory-dpo, llamafactory-rm and llamafactory-kto: "
+             "stages of LLaMA-Factory"},
     {.path = "train.precomputed_reference",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(precomputed_reference), .unit = "", .fallback = "false", .example = "true",
@@ -360,7 +361,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_preference_loss_names, PLIM_PREFERENCE_COUNT)},
      AT(preference_loss), .unit = "", .fallback = "sigmoid", .example = "orpo",
      .help = "llamafactory-dpo: pref_loss (hinge and kto_pair need the memory of sigmoid); orpo and simpo have no "
-             "reference model; axolotl-dpo and swift-dpo have ipo, too; swift-cpo: simpo is SimPO"},
+             "reference model; axolotl-dpo and swift-dpo have ipo, too; trl-cpo and swift-cpo: simpo is SimPO"},
     {.path = "train.center_rewards",
      .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1000},
      AT(center_rewards), .unit = "", .fallback = "0", .example = "0.01",

@@ -6,16 +6,17 @@
 #include <stdint.h>
 
 /* The loop around the forward and the backward pass: one as in PyTorch's tutorials, or that of transformers' Trainer
- * (workloads/train/trainer_loop.h), of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer, of
- * TRL's SFTTrainer, DPOTrainer, KTOTrainer, GRPOTrainer or RewardTrainer, of axolotl's AxolotlDPOTrainer, which is an
- * earlier DPOTrainer of TRL, of ms-swift's DPOTrainer, KTOTrainer, ORPOTrainer, CPOTrainer or RewardTrainer, or of
- * LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which are Trainers with losses of their own. A
- * sample is a pair of rows for DPO and rewards, an answer for GRPO (grpo.h). */
+ * (workloads/train/trainer_loop.h), of ms-swift's Seq2SeqTrainer (swift_sft.h), which is a Trainer, of TRL's
+ * SFTTrainer, DPOTrainer, KTOTrainer, GRPOTrainer, RewardTrainer, ORPOTrainer or CPOTrainer, of axolotl's
+ * AxolotlDPOTrainer, which is an earlier DPOTrainer of TRL, of ms-swift's DPOTrainer, KTOTrainer, ORPOTrainer,
+ * CPOTrainer or RewardTrainer, or of LLaMA-Factory's CustomDPOTrainer, PairwiseTrainer or CustomKTOTrainer, which
+ * are Trainers with losses of their own. A sample is a pair of rows for DPO, ORPO, CPO and rewards, an answer for
+ * GRPO (grpo.h). */
 enum plim_loop {
     PLIM_LOOP_PLAIN, PLIM_LOOP_TRAINER, PLIM_LOOP_SWIFT_SFT, PLIM_LOOP_TRL_SFT, PLIM_LOOP_TRL_DPO, PLIM_LOOP_TRL_KTO,
-    PLIM_LOOP_TRL_GRPO, PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_SWIFT_DPO, PLIM_LOOP_SWIFT_KTO,
-    PLIM_LOOP_SWIFT_ORPO, PLIM_LOOP_SWIFT_CPO, PLIM_LOOP_SWIFT_RM, PLIM_LOOP_LLAMAFACTORY_DPO,
-    PLIM_LOOP_LLAMAFACTORY_RM, PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
+    PLIM_LOOP_TRL_GRPO, PLIM_LOOP_TRL_REWARD, PLIM_LOOP_AXOLOTL_DPO, PLIM_LOOP_TRL_ORPO, PLIM_LOOP_TRL_CPO,
+    PLIM_LOOP_SWIFT_DPO, PLIM_LOOP_SWIFT_KTO, PLIM_LOOP_SWIFT_ORPO, PLIM_LOOP_SWIFT_CPO, PLIM_LOOP_SWIFT_RM,
+    PLIM_LOOP_LLAMAFACTORY_DPO, PLIM_LOOP_LLAMAFACTORY_RM, PLIM_LOOP_LLAMAFACTORY_KTO, PLIM_LOOP_COUNT
 };
 extern const char *const plim_loop_names[PLIM_LOOP_COUNT];
 static inline bool plim_loop_is_trainers(enum plim_loop loop)
@@ -24,7 +25,12 @@ static inline bool plim_loop_is_trainers(enum plim_loop loop)
 }
 static inline bool plim_loop_is_trl(enum plim_loop loop)
 {
-    return loop >= PLIM_LOOP_TRL_SFT && loop <= PLIM_LOOP_AXOLOTL_DPO;
+    return loop >= PLIM_LOOP_TRL_SFT && loop <= PLIM_LOOP_TRL_CPO;
+}
+/* TRL's ORPOTrainer or CPOTrainer */
+static inline bool plim_loop_is_trl_orpo(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_TRL_ORPO || loop == PLIM_LOOP_TRL_CPO;
 }
 /* ms-swift's `swift rlhf` */
 static inline bool plim_loop_is_swift_rlhf(enum plim_loop loop)
@@ -71,14 +77,15 @@ static inline int64_t plim_loop_rows(enum plim_loop loop)
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
     bool is_of_llamafactorys = loop == PLIM_LOOP_LLAMAFACTORY_DPO || loop == PLIM_LOOP_LLAMAFACTORY_RM;
     bool is_of_swifts = plim_loop_is_swift_rlhf(loop) && loop != PLIM_LOOP_SWIFT_KTO;
-    return is_of_trls || is_of_llamafactorys || is_of_swifts ? 2 : 1;
+    return is_of_trls || plim_loop_is_trl_orpo(loop) || is_of_llamafactorys || is_of_swifts ? 2 : 1;
 }
-/* disable_dropout of DPOConfig, KTOConfig and RewardConfig, and of CustomDPOTrainer and CustomKTOTrainer */
+/* disable_dropout of DPOConfig, KTOConfig, RewardConfig, ORPOConfig and CPOConfig, and of CustomDPOTrainer and
+ * CustomKTOTrainer */
 static inline bool plim_loop_disables_dropout(enum plim_loop loop)
 {
     bool is_of_trls = loop == PLIM_LOOP_TRL_DPO || loop == PLIM_LOOP_TRL_REWARD || loop == PLIM_LOOP_AXOLOTL_DPO;
-    return is_of_trls || plim_loop_is_swift_rlhf(loop) || loop == PLIM_LOOP_LLAMAFACTORY_DPO ||
-           plim_loop_has_kl(loop);
+    return is_of_trls || plim_loop_is_trl_orpo(loop) || plim_loop_is_swift_rlhf(loop) ||
+           loop == PLIM_LOOP_LLAMAFACTORY_DPO || plim_loop_has_kl(loop);
 }
 /* Are logits computed only for the tokens after a prompt? */
 static inline bool plim_loop_skips_prompts(enum plim_loop loop)
@@ -88,7 +95,7 @@ static inline bool plim_loop_skips_prompts(enum plim_loop loop)
 /* Does TRL put its fused head on the model? */
 static inline bool plim_loop_has_fused_head(enum plim_loop loop)
 {
-    return plim_loop_is_trl(loop) && loop != PLIM_LOOP_TRL_REWARD && loop != PLIM_LOOP_AXOLOTL_DPO;
+    return plim_loop_is_trl(loop) && loop < PLIM_LOOP_TRL_REWARD;
 }
 
 /* train.preference_loss: pref_loss of LLaMA-Factory. Its hinge and kto_pair are computed as sigmoid, because TRL's

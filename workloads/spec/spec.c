@@ -40,10 +40,10 @@ const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "n
 const char *const plim_storage_names[PLIM_STORAGE_COUNT] = {"uint8", "bf16", "fp16", "fp32"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes", "one-row"};
 const char *const plim_predictions_names[PLIM_PREDICTIONS_COUNT] = {"loss", "logits", "argmax"};
-const char *const plim_loop_names[PLIM_LOOP_COUNT] = {"plain", "trainer", "swift-sft", "trl-sft", "trl-dpo", "trl-kto",
-                                                         "trl-grpo", "trl-reward", "axolotl-dpo", "swift-dpo",
-                                                         "swift-kto", "swift-orpo", "swift-cpo", "swift-rm",
-                                                         "llamafactory-dpo", "llamafactory-rm", "llamafactory-kto"};
+const char *const plim_loop_names[PLIM_LOOP_COUNT] = {
+    "plain", "trainer", "swift-sft", "trl-sft", "trl-dpo", "trl-kto", "trl-grpo", "trl-reward", "axolotl-dpo",
+    "trl-orpo", "trl-cpo", "swift-dpo", "swift-kto", "swift-orpo", "swift-cpo", "swift-rm", "llamafactory-dpo",
+    "llamafactory-rm", "llamafactory-kto"};
 const char *const plim_preference_loss_names[PLIM_PREFERENCE_COUNT] = {"sigmoid", "ipo", "orpo", "simpo"};
 const char *const plim_grpo_loss_names[PLIM_GRPO_LOSS_COUNT] = {"dapo", "grpo", "bnpo", "dr_grpo"};
 const char *const plim_vllm_names[PLIM_VLLM_COUNT] = {"server", "colocate", "none"};

@@ -165,7 +165,8 @@ static enum plim_status check_made_on(const struct plim_spec *spec, struct plim_
 /* Refuses keys that only TRL's trainers have. */
 static enum plim_status check_prompt(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!plim_loop_has_fused_head(spec->loop) && !plim_loop_skips_prompts(spec->loop) && spec->prompt)
+    bool has_prompts = plim_loop_has_fused_head(spec->loop) || plim_loop_skips_prompts(spec->loop);
+    if (!has_prompts && !plim_loop_is_trl_orpo(spec->loop) && spec->prompt)
         return plim_fail(err, PLIM_SPEC, "data.prompt is given and train.loop is %s, expected trl-sft, trl-dpo, "
                          "trl-kto, trl-grpo, swift-sft, swift-dpo or swift-kto: elsewhere it changes nothing",
                          plim_loop_names[spec->loop]);
@@ -189,12 +190,13 @@ static enum plim_status check_preference(const struct plim_spec *spec, struct pl
 {
     bool has_ipo = spec->loop == PLIM_LOOP_AXOLOTL_DPO || spec->loop == PLIM_LOOP_SWIFT_DPO;
     bool is_ipo = has_ipo && spec->preference_loss == PLIM_PREFERENCE_IPO;
-    bool is_simpo = spec->loop == PLIM_LOOP_SWIFT_CPO && spec->preference_loss == PLIM_PREFERENCE_SIMPO;
+    bool is_cpo = spec->loop == PLIM_LOOP_SWIFT_CPO || spec->loop == PLIM_LOOP_TRL_CPO;
+    bool is_simpo = is_cpo && spec->preference_loss == PLIM_PREFERENCE_SIMPO;
     bool is_read = spec->loop == PLIM_LOOP_LLAMAFACTORY_DPO || is_ipo || is_simpo;
     if (is_read || spec->preference_loss == PLIM_PREFERENCE_SIGMOID) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.preference_loss is %s and train.loop is %s, expected llamafactory-dpo, ipo of "
-                     "axolotl-dpo or swift-dpo, or simpo of swift-cpo",
+                     "axolotl-dpo or swift-dpo, or simpo of trl-cpo or swift-cpo",
                      plim_preference_loss_names[spec->preference_loss], plim_loop_names[spec->loop]);
 }
 
@@ -384,10 +386,26 @@ static const char *why_no_swift_rlhf(const struct plim_spec *spec)
     return NULL;
 }
 
+/* The same of TRL's ORPOTrainer and CPOTrainer */
+static const char *why_no_trl_orpo(const struct plim_spec *spec)
+{
+    if (!plim_loop_is_trl_orpo(spec->loop)) return NULL;
+    if (spec->model.vision.layers) return "a model of images and text";
+    if (plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return "train.liger";
+    if (spec->quantization.type) return "a quantised base, beside which it casts adapters to bf16";
+    for (size_t i = 0; i < spec->precision.count; i++) {
+        int precision = spec->precision.values[i];
+        if (precision != PLIM_PRECISION_FP32 && precision != PLIM_PRECISION_BF16_MIXED)
+            return "another train.precision than fp32 and bf16-mixed";
+    }
+    return NULL;
+}
+
 /* The same of all trainers that compute logits in passes of their own, but for how their GPUs share the work */
 static const char *why_no_logits(const struct plim_spec *spec)
 {
     const char *what = why_no_swift_rlhf(spec);
+    if (!what) what = why_no_trl_orpo(spec);
     if (what) return what;
     if (plim_loop_is_reward(spec->loop)) what = why_no_rewards(spec);
     else if (spec->model.task != PLIM_TASK_CAUSAL_LM) what = "a model that is not a causal language model";

@@ -2,12 +2,12 @@
 #include "forward.h"
 #include "dpo_logits.h"
 #include "kto.h"
+#include "orpo.h"
 #include "pairwise.h"
 #include "preference.h"
 #include "reward.h"
 #include "swift_dpo.h"
 #include "swift_kto.h"
-#include "swift_orpo.h"
 #include "trl_kto.h"
 #include "workloads/engine/ops_trl.h"
 
@@ -108,7 +108,7 @@ static struct tensor *swift_loss(struct passes *passes, const struct batch *batc
     case PLIM_LOOP_SWIFT_DPO: return swift_dpo_loss(e, &r->model, batch, trains, score_rows, passes);
     case PLIM_LOOP_SWIFT_KTO: return swift_kto_loss(e, &r->model, batch, score_rows, passes);
     case PLIM_LOOP_SWIFT_RM: break;
-    default: return swift_orpo_loss(e, &r->model, batch, trains, score_rows, passes);
+    default: return orpo_loss(e, &r->model, batch, trains, score_rows, passes);
     }
     struct tensor *rewards = score_rows(passes, batch, false);
     struct tensor *loss = swift_reward_loss(e, rewards, &r->model);
@@ -126,6 +126,8 @@ struct tensor *passes_loss(struct training_run *r, const struct batch *batch, bo
         return trl_kto_loss(r->e, &r->model, batch, !r->e->evaluates, score_fused, &passes);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_RM) return reward(&passes, batch, scores);
     if (r->setting.loop == PLIM_LOOP_LLAMAFACTORY_KTO) return kto_loss(r->e, batch, score_rows, &passes);
+    if (plim_loop_is_trl_orpo(r->setting.loop))
+        return orpo_loss(r->e, &r->model, batch, !r->e->evaluates, score_rows, &passes);
     if (plim_loop_is_swift_rlhf(r->setting.loop)) return swift_loss(&passes, batch);
     return preference_loss(r->e, &r->model, batch, score_rows, &passes);
 }

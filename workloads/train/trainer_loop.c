@@ -82,7 +82,7 @@ static bool is_grpo(const struct trainer_loop *loop)
     return loop->model->setting->loop == PLIM_LOOP_TRL_GRPO;
 }
 
-enum { BATCH_PARTS = 19 };
+enum { BATCH_PARTS = 24 };
 
 static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
 {
@@ -90,7 +90,8 @@ static void parts_of(const struct batch *batch, struct tensor *out[BATCH_PARTS])
         batch->inputs,  batch->labels,  batch->mask,     batch->positions,   batch->ends[0],
         batch->ends[1], batch->document, batch->completions, batch->known[0], batch->known[1],
         batch->kl[0],   batch->kl[1],   batch->kl[2],    batch->tags,       batch->token_types,
-        batch->pixels,  batch->grids,   batch->decoder_inputs, batch->answer_ends};
+        batch->pixels,  batch->grids,   batch->decoder_inputs, batch->answer_ends,
+        batch->rejected[0], batch->rejected[1], batch->rejected[2], batch->prompts[0], batch->prompts[1]};
     memcpy(out, parts, sizeof(parts));
 }
 

@@ -231,7 +231,7 @@ def run_by_trainer(case, folder, size):
     with tempfile.TemporaryDirectory() as output:
         arguments = make_arguments(case, output, size, STEPS)
         model, config = make_model(case, folder)
-        gives_adapters = case['loop'] in ('trl-dpo', 'trl-kto', 'trl-grpo', 'trl-reward')
+        gives_adapters = case['loop'] in ('trl-dpo', 'trl-kto', 'trl-orpo', 'trl-cpo', 'trl-grpo', 'trl-reward')
         if 'lora' in case and not gives_adapters:
             model = with_lora(model, case['lora'])
         rank = {'rank': int(os.environ['RANK'])} if case.get('sharding') else {}

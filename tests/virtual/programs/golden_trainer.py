@@ -157,6 +157,12 @@ def classes_of(case):
     if case['loop'] == 'trl-kto':
         from golden_trl import RatedArguments, make_kto
         return RatedArguments, functools.partial(make_kto, case)
+    if case['loop'] in ('trl-orpo', 'trl-cpo'):
+        from golden_trl import Contrast, ContrastArguments, Odds, OddsArguments, make_odds
+        if case['loop'] == 'trl-orpo':
+            return OddsArguments, functools.partial(make_odds, Odds, case)
+        loss = case.get('preference_loss', 'sigmoid')
+        return functools.partial(ContrastArguments, loss_type=loss), functools.partial(make_odds, Contrast, case)
     if case['loop'] == 'trl-reward':
         from golden_trl import RewardArguments, make_reward
         return RewardArguments, functools.partial(make_reward, case)
@@ -169,7 +175,7 @@ def classes_of(case):
 def make_arguments(case, folder, size, count):
     """For `count` steps of micro-batches of `size` samples."""
     asked = {'logging_strategy': 'no', 'save_strategy': 'no', **case.get('arguments', {})}
-    if case.get('padded') and case['loop'] in ('trl-sft', 'trl-dpo', 'trl-reward'):  # else a batch may have several short rows
+    if case.get('padded') and case['loop'] in ('trl-sft', 'trl-dpo', 'trl-orpo', 'trl-cpo', 'trl-reward'):  # else a batch may have several short rows
         asked['train_sampling_strategy'] = 'sequential'
     return classes_of(case)[0](
         output_dir=folder, max_steps=count, bf16=case['precision'] == 'bf16-mixed', fp16=case['precision'] == 'fp16-mixed',

@@ -1,9 +1,11 @@
-"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`), DPOTrainer (`trl-dpo`), KTOTrainer (`trl-kto`)
-and RewardTrainer (`trl-reward`)."""
+"""TRL's trainers for golden_trainer.py: SFTTrainer (`loop: trl-sft`), DPOTrainer (`trl-dpo`), KTOTrainer (`trl-kto`),
+ORPOTrainer (`trl-orpo`), CPOTrainer (`trl-cpo`) and RewardTrainer (`trl-reward`)."""
 from datasets import Dataset
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, ProcessorMixin
 from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
+from trl.experimental.cpo import CPOConfig, CPOTrainer
+from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 from trl.trainer.utils import global_then_local_main_first
 
 from pictures import rows_with_images
@@ -125,6 +127,46 @@ def make_compared(kind, case, model, **named):
     from golden import lora_of
     adapters = lora_of(case['lora']) if 'lora' in case else None
     return kind(model=model, peft_config=adapters, processing_class=tokenizer(), **named)
+
+
+class Numbers:
+    """The pairs of ORPOTrainer and CPOTrainer are rows of the case, of which a text says which."""
+
+    def tokenize_row(self, feature, *_, **__):
+        row = self.pairs[int(feature['prompt'])]
+        rows = {'chosen': row['prompt_ids'] + row['chosen_ids'], 'rejected': row['prompt_ids'] + row['rejected_ids']}
+        hidden, made = len(row['prompt_ids']), {}
+        for name, ids in rows.items():
+            made.update({f'{name}_input_ids': ids, f'{name}_attention_mask': [1] * len(ids),
+                         f'{name}_labels': [-100] * hidden + ids[hidden:]})
+        return {**made, 'prompt_input_ids': row['prompt_ids'], 'prompt_attention_mask': [1] * hidden}
+
+
+class Odds(Numbers, ORPOTrainer):
+    pass
+
+
+class Contrast(Numbers, CPOTrainer):
+    pass
+
+
+class OddsArguments(ORPOConfig):
+    def __init__(self, **named):
+        super().__init__(**{'max_length': 1 << 20, **named})
+
+
+class ContrastArguments(CPOConfig):
+    def __init__(self, **named):
+        super().__init__(**{'max_length': 1 << 20, **named})
+
+
+def make_odds(kind, case, model, train_dataset, eval_dataset, data_collator, **named):
+    from golden import lora_of
+    kind.pairs = list(as_pairs(case, train_dataset))
+    texts = [Dataset.from_list([{'prompt': str(i), 'chosen': '', 'rejected': ''} for i in range(len(rows))]) if rows else None
+             for rows in (train_dataset, eval_dataset)]
+    return kind(model=model, peft_config=lora_of(case['lora']) if 'lora' in case else None, train_dataset=texts[0],
+                eval_dataset=texts[1], processing_class=tokenizer(), **named)
 
 
 class RewardArguments(RewardConfig):

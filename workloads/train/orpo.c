@@ -1,17 +1,22 @@
-#include "swift_orpo.h"
+#include "orpo.h"
 #include "measures.h"
 #include "selective.h"
 
-static const double BETA = 0.1, SIMPO_MARGIN = 1 / 0.1; /* simpo_gamma / beta */
+static const double BETA = 0.1, SIMPO_MARGIN = 0.5 / 0.1, SWIFT_SIMPO_MARGIN = 1 / 0.1; /* simpo_gamma / beta */
 
 static bool is_orpo(const struct decoder *m)
 {
-    return m->setting->loop == PLIM_LOOP_SWIFT_ORPO;
+    return m->setting->loop == PLIM_LOOP_SWIFT_ORPO || m->setting->loop == PLIM_LOOP_TRL_ORPO;
 }
 
 static bool is_simpo(const struct decoder *m)
 {
     return m->setting->preference_loss == PLIM_PREFERENCE_SIMPO;
+}
+
+static bool is_trls(const struct decoder *m)
+{
+    return plim_loop_is_trl_orpo(m->setting->loop);
 }
 
 /* --- scores ----------------------------------------------------------------------------------- */
@@ -65,8 +70,9 @@ static struct tensor *log_probs_of(struct engine *e, const struct decoder *m, st
     struct tensor *all = tensor_keep(op_slice(e, logits, 1, 0, last));
     struct tensor *is_label = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, labels, PLIM_IGNORED_TARGET));
     zero_hidden(e, m, &labels);
-    struct tensor *each = selective_log_probs(e, all, labels);
-    tensor_set(e, &each, op_view(e, each, SHAPE(rows, last)));
+    struct tensor *each = is_trls(m) ? tensor_keep(op_label_log_probs(e, all, labels))
+                                     : selective_log_probs(e, all, labels);
+    if (!is_trls(m)) tensor_set(e, &each, op_view(e, each, SHAPE(rows, last)));
     struct tensor *counted = tensor_keep(op_mul(e, each, is_label));
     struct tensor *sums = tensor_keep(op_sum_dim(e, counted, 1));
     tensor_drop(e, counted);
@@ -84,6 +90,16 @@ struct orpo_scores {
     struct pair log_probs, logits;
     struct tensor *nll;
 };
+
+/* concatenated_inputs(); named */
+static struct batch concatenated(struct engine *e, const struct batch *batch)
+{
+    struct tensor *const chosen[BATCH_REJECTED] = {batch->inputs, batch->mask, batch->labels};
+    struct tensor *all[BATCH_REJECTED];
+    for (int i = 0; i < BATCH_REJECTED; i++)
+        all[i] = tensor_keep(op_cat(e, 2, (struct tensor *[]){chosen[i], batch->rejected[i]}, 0));
+    return (struct batch){.inputs = all[0], .mask = all[1], .labels = all[2]};
+}
 
 static struct orpo_scores score(struct engine *e, const struct decoder *m, const struct batch *batch,
                                 preference_forward *forward, void *user)
@@ -149,7 +165,8 @@ static struct orpo_losses odds_ratios(struct engine *e, struct pair own)
 static struct orpo_losses contrasts(struct engine *e, const struct decoder *m, struct pair own)
 {
     struct tensor *delta = tensor_keep(op_sub(e, own.chosen, own.rejected));
-    if (is_simpo(m)) tensor_set(e, &delta, op_add_scalar(e, delta, -SIMPO_MARGIN));
+    double margin = is_trls(m) ? SIMPO_MARGIN : SWIFT_SIMPO_MARGIN;
+    if (is_simpo(m)) tensor_set(e, &delta, op_add_scalar(e, delta, -margin));
     struct orpo_losses l = {.each = preference_smoothed(e, delta)};
     tensor_drop(e, delta);
     return l;
@@ -221,10 +238,13 @@ static void measure(struct engine *e, const struct decoder *m, const struct orpo
     tensor_drop(e, accuracies);
 }
 
-struct tensor *swift_orpo_loss(struct engine *e, const struct decoder *m, const struct batch *batch, bool trains,
-                               preference_forward *forward, void *user)
+struct tensor *orpo_loss(struct engine *e, const struct decoder *m, const struct batch *batch, bool trains,
+                         preference_forward *forward, void *user)
 {
-    struct orpo_scores s = score(e, m, batch, forward, user);
+    if (e->halted) return NULL;
+    struct batch rows = is_trls(m) ? concatenated(e, batch) : *batch;
+    struct orpo_scores s = score(e, m, &rows, forward, user);
+    if (is_trls(m)) tensor_drop_all(e, rows.labels, rows.mask, rows.inputs);
     if (e->halted) return NULL;
     struct orpo_losses l = is_orpo(m) ? odds_ratios(e, s.log_probs) : contrasts(e, m, s.log_probs);
     struct pair rewards = {preference_reward(e, s.log_probs.chosen), preference_reward(e, s.log_probs.rejected)};
@@ -237,6 +257,6 @@ struct tensor *swift_orpo_loss(struct engine *e, const struct decoder *m, const 
     pair_drop(e, s.log_probs);
     pair_drop(e, s.logits);
     tensor_drop_all(e, s.nll, l.each, l.ratio, l.odds);
-    if (trains) tensor_set(e, &loss, op_div_scalar(e, loss, (double)m->setting->accumulation));
+    if (trains && !is_trls(m)) tensor_set(e, &loss, op_div_scalar(e, loss, (double)m->setting->accumulation));
     return loss;
 }
