@@ -166,6 +166,7 @@ void plim_spec_question_batch(const struct plim_spec *spec, struct plim_batch_re
     *batch =
         (struct plim_batch_request){.listed = spec->micro_batch.values,
                                     .listed_count = spec->micro_batch.count,
+                                    .first = plim_loop_first_batch(spec->loop),
                                     .world = spec->world,
                                     .effective_batch = spec->effective_batch,
                                     .effective_batch_tolerance = spec->effective_batch_tolerance,

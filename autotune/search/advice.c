@@ -95,13 +95,18 @@ static enum plim_status first_of_row(struct adviser *a, const struct plim_settin
     return append(a, &last);
 }
 
+/* The smallest micro-batch that may be run */
+static int64_t first_batch(const struct adviser *a)
+{
+    return a->question->batch.first > 1 ? a->question->batch.first : 1;
+}
+
 /* A sequence of smaller micro-batches, with more micro-steps for the same effective batch. */
 static bool smaller_batch(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                           struct plim_advice *advice)
 {
-    int64_t samples = setting->micro_batch * setting->accumulation;
-    (void)a;
-    for (int64_t b = setting->micro_batch - 1; b > 0; b--) {
+    int64_t samples = setting->micro_batch * setting->accumulation, first = first_batch(a);
+    for (int64_t b = setting->micro_batch - 1; b >= first; b--) {
         if (samples % b || index-- > 0) continue;
         *advice = (struct plim_advice){.setting = *setting};
         advice->setting.micro_batch = b;
@@ -194,23 +199,32 @@ static void push_change(struct stack *stack, const struct plim_change *change)
     stack->count += i == stack->count;
 }
 
-static void describe(const struct stack *stack, bool is_one_sample, char *text, size_t size)
+/* smallest: a smaller micro-batch; 0: none */
+static void describe(const struct stack *stack, int64_t smallest, char *text, size_t size)
 {
     size_t used = 0;
-    if (is_one_sample) used += (size_t)snprintf(text, size, "micro-batch 1");
+    if (smallest) used += (size_t)snprintf(text, size, "micro-batch %lld", (long long)smallest);
     for (size_t i = 0; i < stack->count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " + " : "", stack->changes[i]->text);
 }
 
-/* Appends a micro-batch of 1 with as many changes, in order, as it takes to fit. */
+/* Returns the smallest micro-batch that may be run, if it is smaller than the setting's and divides it; otherwise 0. */
+static int64_t smallest_batch(const struct adviser *a, const struct plim_setting *setting)
+{
+    int64_t first = first_batch(a);
+    return setting->micro_batch > first && setting->micro_batch % first == 0 ? first : 0;
+}
+
+/* Appends the smallest micro-batch with as many changes, in order, as it takes to fit. */
 static enum plim_status combination(struct adviser *a, const struct plim_setting *setting)
 {
     struct plim_advice advice = {.setting = *setting};
     struct stack stack = {0};
-    bool known = false, is_one_sample = setting->micro_batch > 1;
-    if (is_one_sample) {
-        advice.setting.micro_batch = 1;
-        advice.setting.accumulation = setting->micro_batch * setting->accumulation;
+    bool known = false;
+    int64_t smallest = smallest_batch(a, setting);
+    if (smallest) {
+        advice.setting.micro_batch = smallest;
+        advice.setting.accumulation = setting->micro_batch / smallest * setting->accumulation;
     }
     for (size_t i = 0; i < a->question->change_count && !advice.fits; i++) {
         const struct plim_change *change = &a->question->changes[i];
@@ -218,8 +232,8 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
         struct stack more = stack;
         if (!change->combines || !apply(a, change, &next.setting)) continue;
         push_change(&more, change);
-        describe(&more, is_one_sample, next.change, sizeof(next.change));
-        bool runs = true, is_single = more.count + is_one_sample < 2; /* single changes were tried before */
+        describe(&more, smallest, next.change, sizeof(next.change));
+        bool runs = true, is_single = more.count + (smallest > 0) < 2; /* single changes were tried before */
         if (!is_single) {
             enum plim_status st = probe(a, &next, &runs);
             if (st) return st;

@@ -178,9 +178,16 @@ int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)
 
 enum plim_status plim_batch_smallest(const struct plim_batch_rule *rule, int64_t *micro_batch, struct plim_error *err)
 {
-    int64_t target = plim_batch_target(rule);
+    int64_t target = plim_batch_target(rule), first = rule->request->first;
     *micro_batch = plim_batch_next(rule, 0);
     if (*micro_batch) return PLIM_OK;
+    if (first > 1 && target)
+        return plim_fail(err, PLIM_SPEC,
+                         "no micro-batch that may be run, of which the smallest is %lld, leads to an effective batch "
+                         "of %lld", (long long)first, (long long)target);
+    if (first > 1)
+        return plim_fail(err, PLIM_SPEC, "no micro-batch that was given may be run: the smallest is %lld",
+                         (long long)first);
     if (!target) return plim_fail(err, PLIM_SPEC, "no micro-batch that was given may be run");
     return plim_fail(err, PLIM_SPEC, "no micro-batch that was given leads to an effective batch of %lld",
                      (long long)target);

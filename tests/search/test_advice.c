@@ -87,6 +87,20 @@ Test(advice, changes_are_added_up_until_they_fit)
     expect_advice(&q, setting_of(2, 1), 1050, 5, expected);
 }
 
+/* Two samples are the fewest that may be run. */
+Test(advice, no_smaller_batch_than_the_first)
+{
+    struct plim_question q = synthetic_question();
+    q.batch.first = 2;
+    const struct expected expected[] = {
+        {"micro-batch 2 + checkpointing full + precision bf16", 2, 2, 1024, 1056, true},
+        {"micro-batch 2, accumulation 2", 2, 2, 1024, 1280, false},
+        {"checkpointing full", 4, 1, 1024, 1152, false},
+        {"precision bf16", 4, 1, 1024, 1280, false},
+        {"sequence 128", 4, 1, 128, 1088, false}};
+    expect_advice(&q, setting_of(4, 1), 1060, 5, expected);
+}
+
 /* Not even together: the remaining need is reported all the same. */
 Test(advice, a_sum_that_does_not_fit_comes_last)
 {

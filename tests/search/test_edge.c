@@ -114,20 +114,35 @@ Test(edge, a_line_is_moved_through_the_first_run)
 
 Test(edge, what_the_gpu_cannot_run_is_asked_once)
 {
-    for (int limited_only = 0; limited_only < 2; limited_only++) {
+    for (int i = 0; i < 4; i++) {
         struct synthetic s;
         struct plim_question q = synthetic_question();
         synthetic_init(&s, INT64_C(24) << 30);
+        q.batch.first = i / 2 * 3; /* any, and 3 */
         s.fault = PLIM_UNSUPPORTED;
         s.fault_from = 1;
         s.fault_to = INT64_MAX;
-        s.fault_limited_only = limited_only;
+        s.fault_limited_only = i % 2;
         s.runner.limit_acts_early = true;
         struct plim_edge edge = search(&s, &q);
         cr_expect(edge.unsupported && edge.exact);
         cr_expect(eq(i64, edge.fits, 0));
         cr_expect(eq(sz, s.fault_runs, 1));
     }
+}
+
+Test(edge, what_the_gpu_cannot_run_below_the_first_batch_is_not_asked)
+{
+    struct synthetic s;
+    struct plim_question q = synthetic_question();
+    synthetic_init(&s, INT64_C(24) << 30);
+    q.batch.first = 2;
+    s.fault = PLIM_UNSUPPORTED;
+    s.fault_from = s.fault_to = 1;
+    struct plim_edge edge = search(&s, &q);
+    cr_expect(not(edge.unsupported));
+    cr_expect(eq(i64, edge.fits, true_edge(&s)));
+    cr_expect(eq(sz, s.fault_runs, 0));
 }
 
 /* An edge that a plan put at the limit, where a costly runner asks there first. */

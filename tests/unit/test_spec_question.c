@@ -131,6 +131,10 @@ Test(spec_question, the_batch_is_the_specs)
     cr_expect(eq(i64, batch.phases[0].accumulation, 4));
     cr_expect(eq(i64, batch.phases[1].epoch, 3));
     cr_expect(eq(i64, batch.phases[1].accumulation, 2));
+    cr_expect(eq(i64, batch.first, 0));
+    spec.loop = PLIM_LOOP_TRL_KTO; /* refuses one row */
+    plim_spec_question_batch(&spec, &batch);
+    cr_expect(eq(i64, batch.first, 2));
 }
 
 /* All that may be advised, in its order: what it is, from which values, and whether it is combined. */

@@ -79,6 +79,11 @@ static inline int64_t plim_loop_rows(enum plim_loop loop)
     bool is_of_swifts = plim_loop_is_swift_rlhf(loop) && loop != PLIM_LOOP_SWIFT_KTO;
     return is_of_trls || plim_loop_is_trl_orpo(loop) || is_of_llamafactorys || is_of_swifts ? 2 : 1;
 }
+/* The smallest micro-batch; 0: any. TRL's KTOTrainer refuses one row, whose KL divergence would be its reward. */
+static inline int64_t plim_loop_first_batch(enum plim_loop loop)
+{
+    return loop == PLIM_LOOP_TRL_KTO ? 2 : 0;
+}
 /* disable_dropout of DPOConfig, KTOConfig, RewardConfig, ORPOConfig and CPOConfig, and of CustomDPOTrainer and
  * CustomKTOTrainer */
 static inline bool plim_loop_disables_dropout(enum plim_loop loop)

@@ -13,7 +13,7 @@ const char *trainer_loop_refuses(const struct plim_train_setting *setting)
         return "transformers' Trainer (train.loop) is simulated with at most 65,536 micro-steps, whose batches it "
                "keeps";
     if (setting->prompt >= setting->seq) return "a row (data.seq) is not longer than its prompt (data.prompt)";
-    if (setting->loop == PLIM_LOOP_TRL_KTO && setting->micro_batch < 2)
+    if (setting->micro_batch < plim_loop_first_batch(setting->loop))
         return "TRL's KTOTrainer (train.loop) refuses a micro-batch of one row, whose KL divergence would be its "
                "reward";
     if (setting->loop != PLIM_LOOP_TRL_GRPO) return NULL;
