@@ -1,6 +1,7 @@
 /* from_pretrained() with a device_map, as in transformers 5.17: the model is created without memory, and the
  * checkpoint's weights are loaded one by one, in the order of their names; with bitsandbytes each is on the GPU in full
  * before it is quantised. Also model.to(device). */
+#include "experts.h"
 #include "model.h"
 #include "devices/allocator/allocator.h"
 #include <stdio.h>
@@ -290,7 +291,7 @@ static void load_module(struct load *load, const struct module *module, void *ow
         if (!is_stack(module) || is_stacked_there)
             load_tensor(load, *weight, is_scale(module) ? INIT_ONES : INIT_WEIGHT);
         else load_stack(load, *weight, module->offset == offsetof(struct decoder_layer, experts_gate_up) &&
-                                           family != PLIM_FAMILY_NEMOTRON_H);
+                                           !experts_traits_of(load->m)->is_plain);
         break;
     case MODULE_CONVOLUTION:
         load_tensor(load, convolution->bias, INIT_ZEROS);

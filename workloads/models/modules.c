@@ -548,9 +548,9 @@ static void find_other_name(const struct decoder_layer *l, const char *path, con
     static const struct {
         const char *from, *to;
     } others[] = {{"mlp.shared_expert.", "mlp."}, {"mlp.shared_experts.", "mlp."}, {"layer.2.", "layer.1."},
-                {"mixer.shared_experts.", "mixer."}};
+                  {"mixer.shared_experts.", "mixer."}};
     bool is[] = {!l->router, !l->router, !l->cross_q.weight, !l->router};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         if (!is[i] || strncmp(path, others[i].from, strlen(others[i].from))) continue;
         *from = others[i].from;
         *to = others[i].to;
