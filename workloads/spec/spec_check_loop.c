@@ -287,13 +287,11 @@ static const char *why_no_kto(const struct plim_spec *spec)
     return plim_spec_sharding_beyond(spec, PLIM_SHARDING_DDP) ? "fsdp or ZeRO" : NULL;
 }
 
-static enum plim_status check_kto(const struct plim_spec *spec, struct plim_error *err)
+static enum plim_status refuse_loop(const struct plim_spec *spec, const char *what, struct plim_error *err)
 {
-    const char *what = spec->loop == PLIM_LOOP_TRL_KTO ? why_no_kto(spec) : NULL;
-    if (!what) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
-                     "train.loop is trl-kto, which is not supported with %s (plimsoll exec runs the training script "
-                     "as it is)", what);
+                     "train.loop is %s, which is not supported with %s (plimsoll exec runs the training script as it "
+                     "is)", plim_loop_names[spec->loop], what);
 }
 
 /* Refuses what TRL's trainers handle in a way that is not modelled. */
@@ -332,10 +330,8 @@ static enum plim_status check_trl(const struct plim_spec *spec, struct plim_erro
         what = "zero3 without adapters, in which DeepSpeed cuts the reference, too";
     else if (is_whole && spec->precomputed_reference && plim_enum_axis_has_zero(&spec->sharding))
         what = "ZeRO and train.precomputed_reference, for which DeepSpeed takes the model before it is trained";
-    if (!what) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC,
-                     "train.loop is %s, which is not supported with %s (plimsoll exec runs the training script as it "
-                     "is)", plim_loop_names[spec->loop], what);
+    if (!what && spec->loop == PLIM_LOOP_TRL_KTO) what = why_no_kto(spec);
+    return what ? refuse_loop(spec, what, err) : PLIM_OK;
 }
 
 /* Rows of several documents, as _check_padding_free() of ms-swift's SftArguments requires them */
@@ -363,10 +359,7 @@ static enum plim_status check_swift(const struct plim_spec *spec, struct plim_er
     else if (spec->label_smoothing > 0) what = "train.label_smoothing";
     else if (spec->evaluation.keeps != PLIM_PREDICTIONS_LOSS) what = "train.evaluation.keeps";
     else if (plim_spec_sharding_beyond(spec, PLIM_SHARDING_ZERO3)) what = "fsdp";
-    if (!what) return check_swift_packing(spec, err);
-    return plim_fail(err, PLIM_SPEC,
-                     "train.loop is swift-sft, which is not supported with %s (plimsoll exec runs the training "
-                     "script as it is)", what);
+    return what ? refuse_loop(spec, what, err) : check_swift_packing(spec, err);
 }
 
 /* Returns what of the job ms-swift's trainers of `swift rlhf` handle in a way that is not modelled or that was not
@@ -436,7 +429,6 @@ static enum plim_status check_logits(const struct plim_spec *spec, struct plim_e
 const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS] = {
     {check_loop, "train.precision"},
     {check_trl, "train.loop"},
-    {check_kto, "train.loop"},
     {check_logits, "train.loop"},
     {check_swift, "train.loop"},
     {check_grpo, "train.grpo"},

@@ -18,7 +18,7 @@ struct spec_check {
     enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
     const char *culprit;
 };
-enum { PLIM_SPEC_LOOP_CHECKS = 18 };
+enum { PLIM_SPEC_LOOP_CHECKS = 17 };
 extern const struct spec_check plim_spec_loop_checks[PLIM_SPEC_LOOP_CHECKS]; /* of keys against train.loop */
 
 /* Is one of the shardings of an axis DeepSpeed's ZeRO? */

@@ -14,6 +14,14 @@ void forward_autocast(struct training_run *r, bool enters)
     else autocast_leave(r->e);
 }
 
+struct decoder *forward_model(struct training_run *r, bool by_reference)
+{
+    bool has_own = by_reference && r->reference.model.family;
+    r->e->adapters_off = by_reference && !has_own;
+    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
+    return has_own ? &r->reference.model : &r->model;
+}
+
 void forward_end_fsdp(struct training_run *r, struct tensor **output)
 {
     fsdp_after_forward(r->e, &r->fsdp, *output, &output, 1);

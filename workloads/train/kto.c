@@ -4,11 +4,9 @@
 
 static const double BETA = 0.1; /* pref_beta */
 
-/* Returns the number of rows of a kind in a batch: the first half are the desirable ones. */
 static int64_t rows_of(const struct batch *batch, int kind)
 {
-    int64_t rows = batch->tags->a.shape[0];
-    return kind == KTO_DESIRABLE ? (rows + 1) / 2 : rows / 2;
+    return kto_rows(batch->tags->a.shape[0], kind);
 }
 
 /* --- forwards --------------------------------------------------------------------------------- */

@@ -8,6 +8,10 @@
 
 /* Rows of each kind: a batch's first half, and the others. */
 enum { KTO_DESIRABLE, KTO_UNDESIRABLE, KTO_KINDS };
+static inline int64_t kto_rows(int64_t rows, int kind)
+{
+    return kind == KTO_DESIRABLE ? (rows + 1) / 2 : rows / 2;
+}
 /* The log-probabilities of each kind of rows and of those from which the KL divergence is estimated; (rows), named */
 struct kto_scored {
     struct tensor *log_probs[KTO_KINDS], *kl;

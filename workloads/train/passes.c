@@ -39,9 +39,7 @@ static struct tensor *score_rows(void *user, const struct batch *batch, bool by_
     bool is_bare = by_reference && plim_loop_is_swift_rlhf(r->setting.loop); /* without DistributedDataParallel */
     if (!has_own && !is_bare) enter_ddp(passes, trains);
     e->evaluates = evaluates || by_reference;
-    e->adapters_off = by_reference && !has_own;
-    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
-    forward_logits(r, has_own ? &r->reference.model : &r->model, &unlabelled, passes->reduces, &logits);
+    forward_logits(r, forward_model(r, by_reference), &unlabelled, passes->reduces, &logits);
     e->evaluates = evaluates;
     e->adapters_off = false;
     if (trains && !evaluates) ddp_copy_outputs(e, &r->ddp, &no_loss, &logits, &r->model.encoded);
@@ -60,11 +58,9 @@ static struct fused_output score_fused(void *user, const struct batch *batch, bo
     if (e->halted) return (struct fused_output){0};
     if (!by_reference) enter_ddp(passes, trains);
     e->evaluates = evaluates || by_reference;
-    e->adapters_off = by_reference && !has_own;
-    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
+    struct decoder *m = forward_model(r, by_reference);
     forward_autocast(r, true);
-    struct fused_output out = decoder_fused(e, has_own ? &r->reference.model : &r->model, batch,
-                                            has_own ? 0 : TRL_ENTROPY | TRL_MEAN_LOGITS);
+    struct fused_output out = decoder_fused(e, m, batch, has_own ? 0 : TRL_ENTROPY | TRL_MEAN_LOGITS);
     forward_autocast(r, false);
     e->evaluates = evaluates;
     e->adapters_off = false;

@@ -3,11 +3,6 @@
 #include "measures.h"
 #include "swift_tokens.h"
 
-static int64_t rows_of(int64_t rows, int kind)
-{
-    return kind == KTO_DESIRABLE ? (rows + 1) / 2 : rows / 2;
-}
-
 /* The results of forward(); named */
 struct swift_kto_scores {
     struct kto_scored scored;
@@ -48,8 +43,8 @@ static struct tensor *score_kl(struct engine *e, const struct decoder *m, const 
 /* x[list of the rows of a kind], whose indices are stored in *places; both named */
 static struct tensor *rows_at(struct engine *e, struct tensor *x, int64_t rows, int kind, struct tensor **places)
 {
-    double first = kind == KTO_DESIRABLE ? 0 : (double)rows_of(rows, KTO_DESIRABLE);
-    *places = tensor_keep(op_arange(e, PLIM_I64, rows_of(rows, kind), first, 1));
+    double first = kind == KTO_DESIRABLE ? 0 : (double)kto_rows(rows, KTO_DESIRABLE);
+    *places = tensor_keep(op_arange(e, PLIM_I64, kto_rows(rows, kind), first, 1));
     return tensor_keep(op_different_rows(e, x, *places));
 }
 
@@ -121,10 +116,10 @@ struct tensor *swift_kto_loss(struct engine *e, const struct decoder *m, const s
                               preference_forward *forward, void *user)
 {
     int64_t rows = batch->inputs->a.shape[0];
-    int kinds = rows_of(rows, KTO_UNDESIRABLE) ? KTO_KINDS : KTO_UNDESIRABLE;
+    int kinds = kto_rows(rows, KTO_UNDESIRABLE) ? KTO_KINDS : KTO_UNDESIRABLE;
     struct tensor *counts[KTO_KINDS];
     for (int kind = KTO_DESIRABLE; kind < KTO_KINDS; kind++)
-        counts[kind] = tensor_keep(op_full(e, PLIM_I64, 0, (const int64_t[]){0}, (double)rows_of(rows, kind)));
+        counts[kind] = tensor_keep(op_full(e, PLIM_I64, 0, (const int64_t[]){0}, (double)kto_rows(rows, kind)));
     struct swift_kto_scores own = score(e, m, batch, kinds, forward, user, false), reference = {0};
     if (!e->halted) reference = score_by_reference(e, m, batch, kinds, forward, user);
     if (e->halted) return NULL;

@@ -107,10 +107,8 @@ static struct fused_output run_reference(struct training_run *r, const struct ba
     if (e->halted || batch->known[0]) return out;
     e->grad_enabled = false;
     e->evaluates = true;
-    e->adapters_off = !has_own;
-    r->reference.setting.micro_batch = r->model.setting->micro_batch; /* which differs in evaluations */
-    out = has_own ? run_fused(r, &r->reference.model, batch, 0, reduces)
-                  : run_fused(r, &r->model, batch, scores_of(r), reduces); /* it has the trained model's head */
+    struct decoder *m = forward_model(r, true);
+    out = run_fused(r, m, batch, has_own ? 0 : scores_of(r), reduces); /* without its own, the trained model's head */
     zero_after_forward(e, &r->zero);
     e->adapters_off = false;
     e->evaluates = evaluates;

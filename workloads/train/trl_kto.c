@@ -3,12 +3,6 @@
 #include "kto.h"
 #include "measures.h"
 
-/* Returns the number of rows of a kind in a batch: the first half are the desirable ones. */
-static int64_t rows_of(int64_t rows, int kind)
-{
-    return kind == KTO_DESIRABLE ? (rows + 1) / 2 : rows / 2;
-}
-
 /* --- scores ----------------------------------------------------------------------------------- */
 
 /* _compute_kl_logps(), without gradients; named */
@@ -81,7 +75,7 @@ static void measure_logits(struct engine *e, const struct decoder *m, struct ten
                            struct tensor *const places[KTO_KINDS], struct tensor *kept[2 * KTO_KINDS])
 {
     int64_t answer = m->setting->seq - decoder_unlearned(m);
-    int64_t desirable = rows_of(m->setting->micro_batch, KTO_DESIRABLE) * answer;
+    int64_t desirable = kto_rows(m->setting->micro_batch, KTO_DESIRABLE) * answer;
     select_kinds(e, logits, places, kept);
     select_kinds(e, mask, places, kept + KTO_KINDS);
     dpo_measure_logits_of(e, (struct pair){kept[0], kept[1]}, (struct pair){kept[2], kept[3]},
@@ -131,7 +125,7 @@ struct tensor *trl_kto_loss(struct engine *e, const struct decoder *m, const str
     bool grad = e->grad_enabled;
     struct tensor *counts[KTO_KINDS], *places[KTO_KINDS];
     counts[KTO_DESIRABLE] = measures_count(e, batch->tags);
-    const double others = (double)rows_of(rows, KTO_UNDESIRABLE);
+    const double others = (double)kto_rows(rows, KTO_UNDESIRABLE);
     counts[KTO_UNDESIRABLE] = tensor_keep(op_full(e, PLIM_I64, 0, NULL, others));
     struct scores own = {.scored.kl = score_kl(e, batch, forward, user, false)}, reference = {0};
     struct batch labelled = *batch;
@@ -140,9 +134,9 @@ struct tensor *trl_kto_loss(struct engine *e, const struct decoder *m, const str
     own.sums = dpo_log_probs(e, &own.out);
     if (e->halted) return NULL;
     e->grad_enabled = false;
-    places[KTO_DESIRABLE] = tensor_keep(op_nonzero(e, batch->tags, rows_of(rows, KTO_DESIRABLE)));
+    places[KTO_DESIRABLE] = tensor_keep(op_nonzero(e, batch->tags, kto_rows(rows, KTO_DESIRABLE)));
     struct tensor *is_other = tensor_keep(op_unary(e, batch->tags, PLIM_UNARY_NOT));
-    places[KTO_UNDESIRABLE] = tensor_keep(op_nonzero(e, is_other, rows_of(rows, KTO_UNDESIRABLE)));
+    places[KTO_UNDESIRABLE] = tensor_keep(op_nonzero(e, is_other, kto_rows(rows, KTO_UNDESIRABLE)));
     tensor_drop(e, is_other);
     e->grad_enabled = grad;
     select_kinds(e, own.sums, places, own.scored.log_probs);
