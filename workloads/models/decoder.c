@@ -381,9 +381,11 @@ static double repeated_weights(const struct decoder *m)
 static double forwards_without_gradients(const struct plim_train_setting *s)
 {
     const struct plim_grpo *grpo = &s->grpo;
-    if (plim_loop_has_kl(s->loop)) return 3; /* of the KL's rows; both again by the reference */
-    if (s->loop != PLIM_LOOP_TRL_GRPO)
-        return plim_loop_has_reference(s->loop, s->preference_loss) && !s->precomputed_reference;
+    if (s->loop != PLIM_LOOP_TRL_GRPO) {
+        bool has_kl = plim_loop_has_kl(s->loop); /* one more row per sample */
+        bool has_reference = plim_loop_has_reference(s->loop, s->preference_loss) && !s->precomputed_reference;
+        return has_kl + (1 + has_kl) * has_reference;
+    }
     if (grpo->updates * grpo->iterations > 1) return 0; /* the timed step has none of them */
     return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
