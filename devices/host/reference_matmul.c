@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 128, DEPTH = 64 };
+enum { COLUMNS = 16, DEPTH = 64 };
 
 /* The sizes of one call, and memory for one product of the batch. */
 struct product {

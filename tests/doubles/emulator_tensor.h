@@ -62,6 +62,42 @@ static inline uint32_t emulated_half_of(const uint32_t *words, int word, int i)
     return words[word] >> 16 * (i % 2) & 0xffff;
 }
 
+/* Row and column of element i of a lane's part of c */
+static inline int emulated_row_of(int lane, int i)
+{
+    return lane / 4 + i / 2 * 8;
+}
+
+static inline int emulated_column_of(int lane, int i)
+{
+    return lane % 4 * 2 + i % 2;
+}
+
+/* c += a b, of matrices on the stack alone: checks of every access would keep compilers from using vectors. */
+template <int DEPTH>
+__attribute__((no_sanitize("address", "undefined")))
+static void emulated_multiply(const float (&a)[16][DEPTH], const float (&b)[DEPTH][8], float (&c)[16][8])
+{
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < DEPTH; k++)
+            for (int column = 0; column < 8; column++) c[row][column] += a[row][k] * b[k][column];
+}
+
+template <int DEPTH>
+static void emulated_add_product(void *const lanes[warpSize], const float (&a)[16][DEPTH], const float (&b)[DEPTH][8])
+{
+    float c[16][8];
+    for (int lane = 0; lane < warpSize; lane++)
+        for (int i = 0; i < 4; i++)
+            c[emulated_row_of(lane, i)][emulated_column_of(lane, i)] =
+                static_cast<const emulated_product *>(lanes[lane])->c[i];
+    emulated_multiply(a, b, c);
+    for (int lane = 0; lane < warpSize; lane++)
+        for (int i = 0; i < 4; i++)
+            static_cast<const emulated_product *>(lanes[lane])->c[i] =
+                c[emulated_row_of(lane, i)][emulated_column_of(lane, i)];
+}
+
 template <float (*TO_FLOAT)(uint16_t), int DEPTH>
 static inline void emulated_product_of_halves(void *const lanes[warpSize])
 {
@@ -76,12 +112,7 @@ static inline void emulated_product_of_halves(void *const lanes[warpSize])
             b[t * 2 + i % 2 + i / 2 * 8][g] =
                 TO_FLOAT((uint16_t)emulated_half_of(p->b, i / 2, i));
     }
-    for (int lane = 0; lane < warpSize; lane++)
-        for (int i = 0; i < 4; i++) {
-            float *c = &static_cast<const emulated_product *>(lanes[lane])->c[i];
-            int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-            for (int k = 0; k < DEPTH; k++) *c += a[row][k] * b[k][column];
-        }
+    emulated_add_product(lanes, a, b);
 }
 
 /* The tensor core looks at the first 19 bits only. */
@@ -99,12 +130,7 @@ static inline void emulated_product_of_tf32(void *const lanes[warpSize])
         for (int i = 0; i < 4; i++) a[g + i % 2 * 8][t + i / 2 * 4] = emulated_tf32(p->a[i]);
         for (int i = 0; i < 2; i++) b[t + i * 4][g] = emulated_tf32(p->b[i]);
     }
-    for (int lane = 0; lane < warpSize; lane++)
-        for (int i = 0; i < 4; i++) {
-            float *c = &static_cast<const emulated_product *>(lanes[lane])->c[i];
-            int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-            for (int k = 0; k < 8; k++) *c += a[row][k] * b[k][column];
-        }
+    emulated_add_product(lanes, a, b);
 }
 
 template <int A, int B>

@@ -9,7 +9,7 @@ from suite_exec import PROGRAMS, TO_ITS_END
 # Mode of stepping.py, the steps that have to be seen, by what, and whether it is in the quick selection. Of
 # twelve the last is seen whole where an optimizer says so, and the first by which a rule shows are not counted.
 STEPPING = (
-    ('convolutions', '12', "its optimizer's own word", True),
+    ('convolutions', '12', "its optimizer's own word", False),
     ('by_hand', '9', 'writes to weights', True),
     ('recurrent', '9', 'writes to weights', False),
     ('functional', '232', 'repeated launches', True),

@@ -25,7 +25,7 @@ STEERED = (
     ('steered.py norms', '', ('torch',), {**KNOWN, 'assumed': 'learned numbers are finite'}, False),
     ('steered.py masked_head', '', HF, KNOWN, False),
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
-    ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
+    ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py binned', '', ('torch',), {**CHECKED, 'assumed': 'values counted by bincount are less than its minlength'}, False),
     ('steered.py packed', '', ('torch',), KNOWN, False),
     ('steered.py pooled', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
