@@ -390,20 +390,25 @@ static double forwards_without_gradients(const struct plim_train_setting *s)
     return (grpo->vllm == PLIM_VLLM_NONE) + (plim_grpo_corrects(grpo) > 0) + grpo->reference;
 }
 
+/* Returns the number of weights that a token is not multiplied by: of tables, of a row's own head and of esm's head of
+ * contacts, which no training uses. */
+static double unmultiplied_weights(const struct decoder *m)
+{
+    const struct tensor *tables[] = {m->head != m->embedding ? m->embedding : NULL, m->type_embedding,
+                                     m->per_layer_embedding, m->distance_embedding};
+    double sum = (double)head_weights_a_row(m);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) sum += tables[i] ? (double)tensor_elements(tables[i]) : 0;
+    if (m->position_embedding) sum += (double)(m->config->positions * m->config->hidden_size);
+    return m->contacts.weight ? sum + (double)(m->contacts.in + 1) : sum;
+}
+
 double decoder_flops_per_token(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct parameters *p = &m->parameters;
     if (c->encoder_layers) return seq2seq_flops_per_token(m);
-    double looked_up =
-        (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
-    if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
-    if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
-    if (m->distance_embedding) looked_up += (double)tensor_elements(m->distance_embedding);
-    if (m->contacts.weight) looked_up += (double)(m->contacts.in + 1);
-    looked_up += (double)head_weights_a_row(m);
     double idle = (double)experts_idle_weights(m) + (double)m->replaced_elements + (double)vision_elements(m);
-    double weights = (double)p->elements + repeated_weights(m) - looked_up - idle, frozen = 0;
+    double weights = (double)p->elements + repeated_weights(m) - unmultiplied_weights(m) - idle, frozen = 0;
     bool is_looked_up = m->embedding && m->head != m->embedding && m->embedding->requires_grad;
     double trained = (double)p->trainable_elements - (is_looked_up ? (double)tensor_elements(m->embedding) : 0);
     if (m->setting->lora.r) frozen = weights - trained;
