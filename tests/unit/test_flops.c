@@ -78,8 +78,9 @@ static void expect_all(const char *what, const char *model, const char *vocabula
 Test(flops, are_those_of_a_step)
 {
     static const char *const models[] = {
-        "gpt2-124m",      "llama-3.2-1b", "qwen3-0.6b",   "gemma-2-2b",    "gemma-4-e2b",    "qwen3-30b-a3b", "gpt-oss-20b",
-        "deepseek-v2-lite", "qwen3.5-0.8b", "gemma-3-4b", "internvl3-1b", "bert-base-uncased", "albert-base"};
+        "gpt2-124m",   "llama-3.2-1b",     "qwen3-0.6b",   "gemma-2-2b", "gemma-4-e2b",  "qwen3-30b-a3b",
+        "gpt-oss-20b", "deepseek-v2-lite", "qwen3.5-0.8b", "gemma-3-4b", "internvl3-1b", "bert-base-uncased",
+        "albert-base"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct plim_train_setting setting = by(PLIM_LOOP_TRAINER);
         expect_all("Trainer", models[i], NULL, &setting);

@@ -397,7 +397,8 @@ static double unmultiplied_weights(const struct decoder *m)
     const struct tensor *tables[] = {m->head != m->embedding ? m->embedding : NULL, m->type_embedding,
                                      m->per_layer_embedding, m->distance_embedding};
     double sum = (double)head_weights_a_row(m);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) sum += tables[i] ? (double)tensor_elements(tables[i]) : 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i]) sum += (double)tensor_elements(tables[i]);
     if (m->position_embedding) sum += (double)(m->config->positions * m->config->hidden_size);
     return m->contacts.weight ? sum + (double)(m->contacts.in + 1) : sum;
 }
